@@ -74,7 +74,7 @@ interrupted.`,
 		},
 	}
 	f.Flags = runflags.Flags{Runner: runnerPod, Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(),
-		Delivery: string(podspec.DeliverInit), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
+		Delivery: string(podspec.DeliverAuto), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Reproduce)
 	fl := c.Flags()
 	fl.StringVarP(&f.Out, "out", "o", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not "+

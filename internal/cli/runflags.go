@@ -37,7 +37,7 @@ func (f *runFlags) addPlanFlags(c *cobra.Command) {
 // addRunFlags adds the flags of a command that runs Benchmarks.
 func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
 	f.Flags = runflags.Flags{Engine: defaultEngine(), StorageDir: storagedir.Default(), Runner: runnerPod,
-		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(podspec.DeliverInit),
+		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(podspec.DeliverAuto),
 		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Plan|command)
 	outputFlag(c, &f.output, "csv")

@@ -69,6 +69,7 @@ const (
 	Staged      = "staged"      // NodeStageVolume done
 	Published   = "published"   // NodePublishVolume done
 	Sandboxed   = "sandboxed"   // the pod has its network and its volumes, and may start containers
+	Delivered   = "delivered"   // the agent's own init container is done
 	Initialized = "initialized" // init containers done
 	Running     = "running"     // containers started (as processes, or waiting at their barrier)
 	Ready       = "ready"       // usable: pod ready, snapshot readyToUse

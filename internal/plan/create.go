@@ -20,7 +20,7 @@ var createAction = descriptor{
 		}
 		return engine.VolumeObject
 	},
-	milestones: slices.Concat([]string{op.Scheduled, op.Initialized, op.Running}, volumeMilestones,
+	milestones: slices.Concat([]string{op.Scheduled, op.Delivered, op.Initialized, op.Running}, volumeMilestones,
 		[]string{op.ObjectReady, op.FirstPut}),
 	each: func(n *node, _ int64) trigger {
 		ops := int64(n.out.Count)

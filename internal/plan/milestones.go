@@ -11,7 +11,7 @@ var volumeMilestones = []string{op.Acked, op.Provisioned, op.Bound, op.Attached,
 	op.FirstWrite, op.FirstRead, op.Ready}
 
 // podMilestones are the milestones of pods that are recreated, and of their volumes.
-var podMilestones = append([]string{op.Scheduled, op.Replaced, op.Initialized, op.Running}, volumeMilestones...)
+var podMilestones = append([]string{op.Scheduled, op.Replaced, op.Delivered, op.Initialized, op.Running}, volumeMilestones...)
 
 // rpcs are the CSI calls whose start and end are milestones of any op.
 var rpcs = []string{

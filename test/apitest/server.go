@@ -37,6 +37,8 @@ type Server struct {
 	URL string
 	// Kubeconfig is the path of a kubeconfig for the server.
 	Kubeconfig string
+	// WithoutImageVolumes drops image volumes from pods, as a server without the feature does. To be set before requests.
+	WithoutImageVolumes bool
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
@@ -229,6 +231,13 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, body []byte) {
 			return
 		}
 	}
+	if s.WithoutImageVolumes {
+		dropImageVolumes(u)
+	}
+	if r.URL.Query().Get("dryRun") == metav1.DryRunAll {
+		answer(w, r, u)
+		return
+	}
 	at := r.URL.Path + "/" + u.GetName()
 	if s.objects[at] != nil {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, at)
@@ -239,6 +248,17 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	answer(w, r, u)
+}
+
+// dropImageVolumes removes what a server without the feature ImageVolume drops.
+func dropImageVolumes(u *unstructured.Unstructured) {
+	volumes, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumes")
+	for _, v := range volumes {
+		delete(v.(map[string]any), "image")
+	}
+	if len(volumes) > 0 {
+		_ = unstructured.SetNestedSlice(u.Object, volumes, "spec", "volumes")
+	}
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request, p place) {

@@ -71,7 +71,7 @@ func (s *Search) Add(o *op.Op) {
 // takes longer than its ordinary time may wait for anything.
 func (s *Search) onMachine(x *Interval) bool {
 	switch x.Component {
-	case Kubelet, KubeletOrDriver, Processes, Workload, WorkloadOrDriver, Engine:
+	case Kubelet, KubeletOrDriver, Processes, Workload, WorkloadOrDriver, Harness, HarnessOrDriver, Engine:
 		return true
 	case Runner, EndDetection: // on a cluster the runner may be on another machine
 		return s.OneMachine

@@ -26,6 +26,7 @@ const (
 	ObjectStore  = "object store (first PUT)"
 	Binder       = "PersistentVolume controller"
 	Workload     = "workload (init containers, ending)"
+	Harness      = "harness (init container of the agent)"
 	Unknown      = "not observed"
 	Engine       = "engine between calls"
 	Processes    = "start of processes"
@@ -40,6 +41,7 @@ const (
 	SnapshotterOrDriver = "snapshot-controller, csi-snapshotter or the driver"
 	ResizerOrDriver     = "csi-resizer or the driver"
 	KubeletOrDriver     = "kubelet, container runtime or the driver"
+	HarnessOrDriver     = "harness (init container of the agent) or the driver"
 	WorkloadOrDriver    = "workload (init containers, ending) or the driver"
 	ControllersOrDriver = "controllers of objects, with their pods, or the driver"
 )
@@ -48,7 +50,7 @@ const (
 // its calls was observed.
 var orDriver = map[string]string{
 	Provisioner: ProvisionerOrDriver, Attacher: AttacherOrDriver, Snapshotter: SnapshotterOrDriver,
-	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver, Workload: WorkloadOrDriver, Controllers: ControllersOrDriver,
+	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver, Workload: WorkloadOrDriver, Harness: HarnessOrDriver, Controllers: ControllersOrDriver,
 }
 
 // DriverUnseen reports whether the time of a component may be the driver's.

@@ -46,9 +46,10 @@ func walk(o *op.Op, add func(component, step string, from, to op.Time)) {
 	reached := latest(o, name, at)
 	add(owner(o, name), ended, reached, at) // from the last milestone to the op's end
 	at = reached
-	for left := len(o.Milestones); at > o.Started; left-- {
+	visited := []string{name} // of this instant, whose milestones may precede each other
+	for at > o.Started {
 		s, known := stepOf(o, name)
-		if !known || left == 0 { // milestones of one instant may precede each other
+		if !known {
 			add(Unknown, name, o.Started, at)
 			return
 		}
@@ -56,12 +57,15 @@ func walk(o *op.Op, add func(component, step string, from, to op.Time)) {
 		if s.begins {
 			before-- // an end at the same instant is this call's own, not of an earlier attempt
 		}
-		next, when := predecessor(o, s.after, before)
+		next, when := predecessor(o, s.after, before, visited)
 		add(s.component(o, name, next), name, when, at)
 		if next == "" {
 			return
 		}
-		name, at = next, when
+		if when < at {
+			visited = visited[:0]
+		}
+		name, at, visited = next, when, append(visited, next)
 	}
 }
 
@@ -72,11 +76,13 @@ func owner(o *op.Op, name string) string {
 	return Unknown
 }
 
-// last returns the base name of the op's latest milestone before its end.
+// last returns the base name of the op's latest milestone before its end. Of those at one instant op.Gone, which is
+// seen with what it waited for, is the last.
 func last(o *op.Op) string {
 	name, at := "", op.Never
 	for i := range o.Milestones {
-		if m := &o.Milestones[i]; m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
+		if m := &o.Milestones[i]; m.At <= o.Ended && m.At >= at && (m.At > at || name != op.Gone) &&
+			m.Name != op.Unblocked {
 			name, at = base(m), m.At
 		}
 	}
@@ -96,13 +102,16 @@ func latest(o *op.Op, name string, by op.Time) op.Time {
 }
 
 // predecessor returns the latest of the named milestones up to by, or the op's start; of several at one instant the
-// first of the names.
-func predecessor(o *op.Op, names []string, by op.Time) (name string, at op.Time) {
+// first of the names. Those in visited are no predecessors at the instant by.
+func predecessor(o *op.Op, names []string, by op.Time, visited []string) (name string, at op.Time) {
 	at = min(o.Started, by)
 	rank := -1 // of name in names
 	for i := range o.Milestones {
 		m := &o.Milestones[i]
 		if !m.At.Known() || m.At > by || m.At < at || m.At == at && rank < 0 {
+			continue
+		}
+		if m.At == by && slices.Contains(visited, base(m)) {
 			continue
 		}
 		if r := slices.Index(names, base(m)); r >= 0 && (m.At > at || r < rank) {

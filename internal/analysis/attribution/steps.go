@@ -34,7 +34,9 @@ var steps = map[string]step{
 	op.Staged:    {Kubelet, []string{op.Attached, "NodeStageVolume.end"}},
 	op.Published: {Kubelet, []string{op.Staged, op.Attached, op.Provisioned, "NodePublishVolume.end"}},
 	op.Sandboxed: {Kubelet, []string{op.Published, op.Attached, op.Scheduled, op.Gone, "NodePublishVolume.end"}},
-	op.Initialized: {Workload, []string{op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.FirstWrite,
+	op.Delivered: {Harness, []string{op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.Gone,
+		"NodePublishVolume.end"}},
+	op.Initialized: {Workload, []string{op.Delivered, op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.FirstWrite,
 		op.FirstRead, op.Gone, "NodePublishVolume.end"}},
 	"agents": {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead, op.Gone}},
 	op.Running: {Kubelet, []string{"agents", op.Initialized, op.Sandboxed, op.Published, op.Attached, op.Bound,
@@ -113,7 +115,7 @@ var (
 // takenAfter has, by a milestone and its predecessor, the component that replaces the
 // step's own. A snapshot that was taken is ready when the driver has prepared it and a controller has noticed that.
 var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ending, "podGone": unmounted,
-	op.Gone: unmounted, op.Ready: {op.Taken: SnapshotterOrDriver}}
+	op.Gone: unmounted, op.Ready: {op.Taken: Snapshotter}}
 
 // parts are the parts of calls that the built-in drivers report, with the calls in which they may be.
 var parts = map[string]step{
@@ -224,6 +226,7 @@ var driverSteps = map[string][]string{
 	op.Staged:      {"NodeStageVolume", "NodePublishVolume"},
 	op.Published:   {"NodeStageVolume", "NodePublishVolume"},
 	op.Sandboxed:   {"NodeStageVolume", "NodePublishVolume"},
+	op.Delivered:   {"NodeStageVolume", "NodePublishVolume"},
 	op.Initialized: {"NodeStageVolume", "NodePublishVolume"},
 	op.Running:     {"NodeStageVolume", "NodePublishVolume"},
 	op.Replaced:    {"NodeStageVolume", "NodePublishVolume"},
@@ -256,8 +259,13 @@ func (s *reached) component(o *op.Op, name, from string) string {
 	if other := s.instead[from]; other != "" {
 		by = other
 	}
-	if name == op.Ready && from == op.Taken && polled(o) {
-		return Driver
+	if name == op.Ready && from == op.Taken {
+		switch {
+		case preparing(o):
+			return Driver
+		case !has(o, "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"):
+			return SnapshotterOrDriver
+		}
 	}
 	if len(s.calls) == 0 || orDriver[by] == "" || mounting(s.calls) && !mayMount(o, name) {
 		return by
@@ -273,9 +281,13 @@ func (s *reached) component(o *op.Op, name, from string) string {
 	return orDriver[by]
 }
 
-// polled reports whether the driver was asked until its snapshot was ready: it had said that it was not.
-func polled(o *op.Op) bool {
-	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return m.Is(op.Ready) && m.Source == "csi" })
+// preparing reports whether the driver was asked again after its snapshot was taken: it had said that it is not ready.
+func preparing(o *op.Op) bool {
+	taken := latest(o, op.Taken, o.Ended)
+	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool {
+		return m.Is(op.Ready) && m.Source == "csi" ||
+			m.At > taken && slices.Contains([]string{"CreateSnapshot.start", "ListSnapshots.start", "GetSnapshot.start"}, base(&m))
+	})
 }
 
 // mounting reports whether calls mount or unmount volumes.
@@ -287,9 +299,10 @@ func mounting(calls []string) bool {
 // whose time includes the mount where none of them was observed.
 var mounted = map[string][]string{
 	op.Sandboxed:   {op.Published},
-	op.Initialized: {op.Published, op.Sandboxed},
-	op.Running:     {op.Published, op.Sandboxed, op.Initialized, "agents"},
-	op.Replaced:    {op.Published, op.Sandboxed, op.Initialized, "agents", op.Running},
+	op.Delivered:   {op.Published, op.Sandboxed},
+	op.Initialized: {op.Published, op.Sandboxed, op.Delivered},
+	op.Running:     {op.Published, op.Sandboxed, op.Delivered, op.Initialized, "agents"},
+	op.Replaced:    {op.Published, op.Sandboxed, op.Delivered, op.Initialized, "agents", op.Running},
 }
 
 // volumeMilestones are those of ops with volumes only.

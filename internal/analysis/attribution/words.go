@@ -18,7 +18,7 @@ var ordinary = map[string]time.Duration{
 	Volume: 250 * time.Millisecond, Driver: 250 * time.Millisecond, Formatting: 250 * time.Millisecond,
 	Frozen: 100 * time.Millisecond, Snapshotter: 500 * time.Millisecond, Resizer: 500 * time.Millisecond,
 	Processes: 500 * time.Millisecond, EndDetection: time.Second, Attacher: time.Second,
-	Kubelet: 3 * time.Second, Workload: 3 * time.Second, Controllers: 5 * time.Second,
+	Kubelet: 3 * time.Second, Workload: 3 * time.Second, Harness: 3 * time.Second, Controllers: 5 * time.Second,
 }
 
 // ordinaryNs is the ordinary time of a step of a component.

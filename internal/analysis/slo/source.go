@@ -153,7 +153,8 @@ type tally struct {
 // expression is of I/O.
 var milestones = []string{
 	"intended", "started", "ended",
-	op.Acked, op.Provisioned, op.Bound, op.Scheduled, op.Attached, op.Staged, op.Published, op.Initialized,
+	op.Acked, op.Provisioned, op.Bound, op.Scheduled, op.Attached, op.Staged, op.Published, op.Delivered,
+	op.Initialized,
 	op.Running, op.Ready, op.FirstWrite, op.FirstPut, op.FirstRead, op.Taken, op.Controller, op.Node, op.Modified,
 	op.Checked, op.Unpublished, op.Unstaged, op.Detached, op.Gone,
 	op.Signalled, op.Resumed, op.Replaced, op.Cordoned, op.Evicted, op.ObjectReady,

@@ -221,6 +221,9 @@ func (t *tally) facts(a Action) validity.Action {
 		if attribution.DriverUnseen(s.Component) {
 			f.DriverUnseen += s.Share
 		}
+		if s.Component == attribution.Harness || s.Component == attribution.HarnessOrDriver {
+			f.Harness += s.Share
+		}
 	}
 	if offered, started := t.rates(); offered != nil {
 		f.OfferedPerSecond, f.StartedPerSecond = *offered, *started

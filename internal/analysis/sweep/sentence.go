@@ -22,6 +22,7 @@ var limits = map[string]string{
 	attribution.Runner:       "the client",
 	attribution.EndDetection: "the client",
 	attribution.Engine:       "the client",
+	attribution.Harness:      "the client (the agent's init container)",
 	attribution.API:          "the API server",
 	attribution.Scheduler:    "the scheduler",
 	attribution.Provisioner:  "a sidecar (csi-provisioner)",
@@ -34,6 +35,7 @@ var limits = map[string]string{
 	attribution.SnapshotterOrDriver: "a sidecar (csi-snapshotter) or the driver",
 	attribution.ResizerOrDriver:     "a sidecar (csi-resizer) or the driver",
 	attribution.KubeletOrDriver:     "the node (kubelet and container runtime) or the driver",
+	attribution.HarnessOrDriver:     "the client (the agent's init container) or the driver",
 	attribution.WorkloadOrDriver:    "the workload itself or the driver",
 	attribution.ControllersOrDriver: "the controllers of the objects, their pods or the driver",
 

@@ -70,6 +70,7 @@ const (
 	leastBusyTime  = int64(1e9) // ns: shorter times are within the step of CPU accounting
 	deviceShare    = 0.9        // device bytes ÷ client bytes on reads
 	achievedShare  = 0.99
+	harnessShare   = 0.05     // of an action's time that CNSBench's own parts take
 	leastUnseen    = 0.01     // share of an action's time that may be the driver's
 	leastReadBytes = 16 << 20 // fewer bytes: the ratio is not judged
 )
@@ -89,6 +90,7 @@ type Action struct {
 	DoubtfulSpans                      []string
 	OfferedPerSecond, StartedPerSecond float64 // 0: unknown
 	DriverUnseen                       float64 // share of the time that may be the driver's
+	Harness                            float64 // share of the time that CNSBench's own parts take in the op
 }
 
 // Check returns the flags recorded in the bundle, those that follow from the data, and
@@ -111,6 +113,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 		add(dropped(a))
 		add(belowOffered(a))
 		add(clockError(a))
+		add(harness(a))
 	}
 	add(driverUnseen(actions))
 	add(generatorBusy(d))
@@ -227,6 +230,13 @@ func clockStep(d *dataset.Data) (bundle.Flag, bool) {
 	}
 	return flag(ClockStep, Warning, "%s; durations and rates do not depend on it, and wall-clock times in outputs of "+
 		"workloads are placed by it", strings.Join(parts[:min(maxNames, len(parts))], "; ")), len(parts) > 0
+}
+
+// harness flags figures that CNSBench's own parts make larger.
+func harness(a Action) (bundle.Flag, bool) {
+	return flag("harness", Warning, "%s: %.0f %% of its time is CNSBench's own: an init container copies the agent into "+
+			"each pod. Use --agent image where nodes can mount images as volumes, or an image with the agent and --agent baked",
+		a.Name, 100*a.Harness), a.Harness > harnessShare
 }
 
 // driverUnseen flags actions in which the driver's time cannot be separated.

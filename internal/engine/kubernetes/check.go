@@ -41,7 +41,7 @@ func (e *Engine) check(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	if err != nil {
 		return err
 	}
-	run := &capturedRun{engine: e, object: r.Name, container: checkerName, ownImage: true,
+	run := &capturedRun{engine: e, object: r.Name, container: checkerName,
 		capture: agent.NewCapture(engine.MaxPrinted)}
 	begun := op.NewTrace(e.Session.Clock)
 	end, err := run.run(ctx, e.checkerPod(ctx, r, v, node), nil, begun)

@@ -36,7 +36,7 @@ var (
 
 // New returns an engine that has not connected yet.
 func New(o Options) *Engine {
-	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
+	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverAuto)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
 	e := &Engine{State: pods.New(core.New(o))}
@@ -73,6 +73,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.readClasses(ctx); err != nil {
 		return err
 	}
+	e.chooseDelivery(ctx)
 	e.leases = lease.New(e.Run)
 	if err := e.leases.Acquire(ctx); err != nil {
 		return err

@@ -70,7 +70,6 @@ type capturedRun struct {
 	engine    *Engine
 	object    string // its name in the run
 	container string
-	ownImage  bool // the container's image is the product's, which has the agent
 	capture   *agent.Capture
 	session   *agent.Session
 }
@@ -89,8 +88,10 @@ func (r *capturedRun) run(ctx context.Context, pod *corev1.Pod, files []agent.In
 		return none, err
 	}
 	pr := r.engine.NewProvision()
-	pr.AddPod(r.object, 1, !r.ownImage)
-	if err := r.create(ctx, pod, tr); err != nil {
+	delivery := r.delivery(&pod.Spec)
+	delivery.Deliver(&pod.Spec, r.engine.Image, []string{r.container})
+	pr.AddPod(r.object, 1, pod.Spec.InitContainers)
+	if err := r.create(ctx, pod, delivery, tr); err != nil {
 		pr.Feed.Close()
 		return none, err
 	}
@@ -119,19 +120,20 @@ func (r *capturedRun) run(ctx context.Context, pod *corev1.Pod, files []agent.In
 	return end.ContainerEnd, nil
 }
 
-// create creates the Secret with the agent's token and the pod.
-func (r *capturedRun) create(ctx context.Context, pod *corev1.Pod, tr *op.Trace) error {
-	e := r.engine
-	delivery := e.Delivery
-	switch {
-	case r.ownImage:
-		delivery = podspec.DeliverBaked
-	case delivery == podspec.DeliverBaked: // into workload images only
-		delivery = podspec.DeliverInit
+// delivery returns how the agent gets into the pod.
+func (r *capturedRun) delivery(spec *corev1.PodSpec) podspec.Delivery {
+	d := r.engine.Delivery
+	if d == podspec.DeliverBaked { // into workload images only
+		d = podspec.DeliverInit
 	}
+	return d.For(spec, r.engine.Image, []string{r.container})
+}
+
+// create creates the Secret with the agent's token and the pod.
+func (r *capturedRun) create(ctx context.Context, pod *corev1.Pod, delivery podspec.Delivery, tr *op.Trace) error {
+	e := r.engine
 	public, _ := r.session.SecretEnv()
 	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
-	delivery.Deliver(&pod.Spec, e.Image, []string{r.container})
 	podspec.SetTerminationMessages(&pod.Spec)
 	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object),
 		StringData: map[string]string{r.container: r.session.Token()}}

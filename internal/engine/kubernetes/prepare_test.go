@@ -51,7 +51,7 @@ func TestDeletionAfterReadyIsNoFailure(t *testing.T) {
 	e.Session = engine.Session{RunID: "r", Clock: op.NewClock()}
 	e.Tracker = tracker.New("ns")
 	pr := e.NewProvision()
-	pr.AddPod("p", 1, false)
+	pr.AddPod("p", 1, nil)
 	pr.Feed.Put(pods.AgentReady{Pod: "cnsb-r-p", Ready: op.Milestone{At: 5, Source: "agent"},
 		Started: op.Milestone{At: 4, Source: "agent"}})
 	e.Tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})

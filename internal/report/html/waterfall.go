@@ -31,7 +31,7 @@ var colourOf = map[string]string{
 	attribution.ControllersOrDriver: "k5", attribution.Volume: "k6",
 	attribution.API: "k7", attribution.Scheduler: "k7", attribution.Engine: "k7",
 	attribution.Runner: "k8", attribution.EndDetection: "k8", attribution.Pause: "k8", attribution.Dependency: "k8",
-	attribution.Checking: "k8", attribution.Backoff: "k8",
+	attribution.Checking: "k8", attribution.Harness: "k8", attribution.HarnessOrDriver: "k8", attribution.Backoff: "k8",
 }
 
 func componentClass(component string) string { return cmp.Or(colourOf[component], "k9") }

@@ -101,6 +101,21 @@ func (c *Client) Create(ctx context.Context, k Kind, namespace string, obj, into
 	return call, err
 }
 
+// Admit asks what the server would make of obj, which is not created: as Create, with a dry run.
+func (c *Client) Admit(ctx context.Context, k Kind, namespace string, obj, into Object) error {
+	call := Call{Verb: "admit", Kind: k, Namespace: namespace, Name: obj.GetName()}
+	body, err := k.Encode(obj)
+	if err != nil {
+		return err
+	}
+	answer, err := c.send(ctx, &call, request{method: http.MethodPost, path: k.Path(namespace, ""), media: k.MediaType(),
+		query: url.Values{"dryRun": {metav1.DryRunAll}}, body: body})
+	if err != nil {
+		return err
+	}
+	return call.read(answer, into)
+}
+
 // Get reads one object.
 func (c *Client) Get(ctx context.Context, k Kind, namespace, name string, into Object) (Call, error) {
 	call := Call{Verb: "get", Kind: k, Namespace: namespace, Name: name}

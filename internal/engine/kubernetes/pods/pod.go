@@ -26,6 +26,7 @@ func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string,
 	options func(container string) agent.Options, pr *Provision) error {
 	inc := &Incarnation{Sessions: map[string]*agent.Session{}}
 	m.Latest, m.waits = inc, map[string]bool{}
+	delivery := m.State.Delivery.For(&pod.Spec, m.State.Image, wrapped)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace,
 		Labels: pod.Labels}, StringData: map[string]string{}}
 	for i := range pod.Spec.Containers {
@@ -45,11 +46,11 @@ func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string,
 		if m.Holder {
 			podspec.SetAgentEnv(c, public, secret.Name)
 		} else {
-			m.State.Delivery.Wrap(c, public, secret.Name)
+			delivery.Wrap(c, public, secret.Name)
 		}
 	}
 	if !m.Holder {
-		m.State.Delivery.Deliver(&pod.Spec, m.State.Image, wrapped)
+		delivery.Deliver(&pod.Spec, m.State.Image, wrapped)
 	}
 	podspec.SetTerminationMessages(&pod.Spec)
 	m.Template = pod.DeepCopy()
@@ -82,7 +83,7 @@ func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnatio
 	if over {
 		return engine.Errorf("Deleted", "pod %s was stopped before it was created", m.Name())
 	}
-	state := pr.AddPod(m.Object, len(inc.Sessions), len(pod.Spec.InitContainers) > 0)
+	state := pr.AddPod(m.Object, len(inc.Sessions), pod.Spec.InitContainers)
 	call, err := m.State.Client.Create(ctx, api.Pods, m.State.Namespace, pod, nil)
 	inc.UID, state.uid = call.UID, call.UID
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -56,6 +57,7 @@ type podState struct {
 	// pendingAgents counts the agents that have not reached their barrier or started.
 	pendingAgents int
 	hasInit       bool
+	delivers      bool // an init container copies the agent
 	// existing: the pod was there before the op, which restarts its containers; it is not scheduled again.
 	// wasUnready: the kubelet has reported it not ready since.
 	existing, wasUnready bool
@@ -107,9 +109,10 @@ func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimStat
 }
 
 // AddPod follows a pod of the op; sessions is its number of wrapped containers.
-func (pr *Provision) AddPod(object string, sessions int, initializes bool) *podState {
+func (pr *Provision) AddPod(object string, sessions int, inits []corev1.Container) *podState {
 	name := pr.state.Name(object)
-	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
+	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: len(inits) > 0,
+		delivers: slices.ContainsFunc(inits, func(c corev1.Container) bool { return c.Name == podspec.AgentInit })}
 	pr.pods[name] = p
 	pr.Feed.Add(tracker.Pod.Key(name))
 	pr.Feed.Add(tracker.EventsOf.Key(name))
@@ -118,7 +121,7 @@ func (pr *Provision) AddPod(object string, sessions int, initializes bool) *podS
 
 // addExistingPod follows a pod whose containers are restarted.
 func (pr *Provision) addExistingPod(m *Pod, inc *Incarnation) {
-	p := pr.AddPod(m.Object, len(inc.Sessions), false)
+	p := pr.AddPod(m.Object, len(inc.Sessions), nil)
 	p.uid, p.existing = inc.UID, true
 }
 
@@ -239,7 +242,7 @@ func (pr *Provision) needsAttachments() bool {
 
 // objectsOf lists the objects that reach each milestone.
 func (pr *Provision) objectsOf() map[string][]string {
-	var all, mounted, attached, running, placed, initialized []string
+	var all, mounted, attached, running, placed, delivered, initialized []string
 	for _, c := range pr.claims {
 		if !c.existing {
 			all = append(all, c.object)
@@ -256,6 +259,9 @@ func (pr *Provision) objectsOf() map[string][]string {
 		if !p.existing {
 			placed = append(placed, p.object)
 		}
+		if p.delivers {
+			delivered = append(delivered, p.object)
+		}
 		if p.hasInit {
 			initialized = append(initialized, p.object)
 		}
@@ -263,7 +269,7 @@ func (pr *Provision) objectsOf() map[string][]string {
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: attached, op.FirstWrite: mounted, op.FirstRead: mounted,
 		op.Staged: mounted, op.Published: mounted, op.Scheduled: placed, op.Sandboxed: placed,
-		op.Initialized: initialized, op.Running: running, status.PodReady: running, op.Ready: running,
+		op.Delivered: delivered, op.Initialized: initialized, op.Running: running, status.PodReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
 		ids[op.Ready] = all

@@ -226,7 +226,7 @@ func TestReadyPodWithoutSandbox(t *testing.T) {
 		e := New(core.New(core.Options{}))
 		e.Tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
 		pr := e.NewProvision()
-		pr.AddPod("w-0", 0, false)
+		pr.AddPod("w-0", 0, nil)
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: e.Name("w-0"), UID: "1"}}
 		p.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Ready: true,

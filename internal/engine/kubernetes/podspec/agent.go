@@ -16,6 +16,7 @@ type Delivery string
 
 // The deliveries; see docs/design/kubernetes.md.
 const (
+	DeliverAuto  Delivery = "auto"  // the engine chooses by what the cluster can do
 	DeliverInit  Delivery = "init"  // an init container copies it to an emptyDir
 	DeliverImage Delivery = "image" // the product's image is mounted as a volume
 	DeliverBaked Delivery = "baked" // the workload's image has it at /cnsbench-agent
@@ -24,15 +25,16 @@ const (
 // ParseDelivery parses the value of the --agent flag.
 func ParseDelivery(s string) (Delivery, error) {
 	switch d := Delivery(s); d {
-	case DeliverInit, DeliverImage, DeliverBaked:
+	case DeliverAuto, DeliverInit, DeliverImage, DeliverBaked:
 		return d, nil
 	}
-	return "", fmt.Errorf("invalid agent delivery %q: want init, image or baked", s)
+	return "", fmt.Errorf("invalid agent delivery %q: want auto, init, image or baked", s)
 }
 
 const (
-	agentVolume = "cnsbench-agent" // also the name of the init container
-	agentDir    = "/.cnsbench"
+	// AgentInit is the name of the init container that copies the agent, and of the volume with the agent.
+	AgentInit = "cnsbench-agent"
+	agentDir  = "/.cnsbench"
 	// AgentBinary is the agent's path in the product's image.
 	AgentBinary = "/cnsbench-agent"
 )
@@ -45,20 +47,30 @@ func (d Delivery) agentPath() string {
 	return agentDir + AgentBinary
 }
 
+// For returns the delivery for a pod: the product's image has the agent.
+func (d Delivery) For(spec *corev1.PodSpec, image string, wrapped []string) Delivery {
+	for i := range spec.Containers {
+		if c := &spec.Containers[i]; slices.Contains(wrapped, c.Name) && c.Image != image {
+			return d
+		}
+	}
+	return DeliverBaked
+}
+
 // Deliver adds the agent to the wrapped containers of a pod.
 func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) {
 	if d == DeliverBaked || len(wrapped) == 0 {
 		return
 	}
-	volume := corev1.Volume{Name: agentVolume}
+	volume := corev1.Volume{Name: AgentInit}
 	if d == DeliverImage {
 		volume.Image = &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}
 	} else {
 		volume.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: sizeLimit(agentVolumeSize)}
 		spec.InitContainers = append([]corev1.Container{{
-			Name: agentVolume, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+			Name: AgentInit, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         []string{AgentBinary, "install", agentDir},
-			VolumeMounts:    []corev1.VolumeMount{{Name: agentVolume, MountPath: agentDir}},
+			VolumeMounts:    []corev1.VolumeMount{{Name: AgentInit, MountPath: agentDir}},
 			SecurityContext: Restricted(),
 		}}, spec.InitContainers...)
 	}
@@ -66,7 +78,7 @@ func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 	for i := range spec.Containers {
 		if c := &spec.Containers[i]; slices.Contains(wrapped, c.Name) {
 			c.VolumeMounts = append(c.VolumeMounts,
-				corev1.VolumeMount{Name: agentVolume, MountPath: agentDir, ReadOnly: true})
+				corev1.VolumeMount{Name: AgentInit, MountPath: agentDir, ReadOnly: true})
 		}
 	}
 }

@@ -36,3 +36,16 @@ func TestDeliverAndWrap(t *testing.T) {
 		}
 	}
 }
+
+// TestFor: pods of the product's image have the agent, those of which one wrapped container has another image do not.
+func TestFor(t *testing.T) {
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "img"}, {Name: "b", Image: "fio"}}}
+	for _, c := range []struct {
+		wrapped []string
+		want    Delivery
+	}{{[]string{"a"}, DeliverBaked}, {[]string{"a", "b"}, DeliverImage}, {nil, DeliverBaked}} {
+		if got := DeliverImage.For(&spec, "img", c.wrapped); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.wrapped, got, c.want)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
 		pr := e.NewProvision()
-		pr.AddPod("w-0-two", 1, false)
+		pr.AddPod("w-0-two", 1, nil)
 		c := pr.AddClaim("w-0-data", true)
 		c.Bound = true
 		pr.FollowVolume(c, "pvc-1")

@@ -4,12 +4,14 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -34,10 +36,20 @@ func PodMilestones(p *corev1.Pod) []string {
 			names = append(names, PodReady)
 		}
 	}
+	if AgentDelivered(p) {
+		names = append(names, op.Delivered)
+	}
 	if allStarted(p) {
 		names = append(names, op.Running)
 	}
 	return names
+}
+
+// AgentDelivered says whether the init container of the agent has ended, if there is one.
+func AgentDelivered(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == podspec.AgentInit && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+	})
 }
 
 // PodReady is the milestone of the kubelet's condition Ready. The op's milestone op.Ready comes from the agent if

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -86,5 +87,10 @@ func TestPodMilestones(t *testing.T) {
 	p.Status.ContainerStatuses[1].State.Terminated = &corev1.ContainerStateTerminated{}
 	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized, op.Running}, PodMilestones(p)); diff != "" {
 		t.Errorf("both have started:\n%s", diff)
+	}
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: podspec.AgentInit,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized, op.Delivered, op.Running}, PodMilestones(p)); diff != "" {
+		t.Errorf("the agent was copied:\n%s", diff)
 	}
 }
