@@ -1,42 +1,12 @@
 package cli
 
 import (
-	"database/sql"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
-
-// query returns the first row of an index, separated by spaces.
-func query(t *testing.T, index, text string) string {
-	t.Helper()
-	db, err := sql.Open("sqlite", index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil || !rows.Next() {
-		t.Fatalf("no row: %v, %v", err, rows.Err())
-	}
-	values, into := make([]any, len(columns)), make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	if err := rows.Scan(into...); err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSuffix(fmt.Sprintln(values...), "\n")
-}
 
 // TestCompareSearches: searches of control operations are trials of one metric, of which more is better; one that found
 // no rate has no value, and one whose condition held at all rates is a lower bound.

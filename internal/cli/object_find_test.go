@@ -110,14 +110,6 @@ func TestFindMax(t *testing.T) {
 			strings.Contains(out, "lost-operations") {
 			t.Errorf("the table does not say so:\n%s", out)
 		}
-		index := filepath.Join(t.TempDir(), "index.sqlite")
-		if code, out, errs := cnsbench(t, "", "index", dir, "--out", index); code != exitOK {
-			t.Errorf("exit %d\n%s%s", code, out, errs)
-		}
-		got := query(t, index, "SELECT run, subject, verdict, per_second, per_second < above_per_second FROM searches")
-		if got != fmt.Sprintf("1 main found %v 1", *m.PerSecond) {
-			t.Errorf("the index has the search %q, want %v per second", got, *m.PerSecond)
-		}
 		again := filepath.Join(t.TempDir(), "again")
 		copyRun(t, dir, again, nil)
 		code, text, errs := cnsbench(t, "", "compare", "a="+dir, "b="+again, "--output", "json")

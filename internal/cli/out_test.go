@@ -15,7 +15,7 @@ func TestOutIsNoDirectory(t *testing.T) {
 	b, _ := analysistest.Demo(t)
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "no", "file")
-	for _, args := range [][]string{{"report", b.Dir}, {"export", "--format", "csv", b.Dir}, {"index", b.Dir},
+	for _, args := range [][]string{{"report", b.Dir}, {"export", "--format", "csv", b.Dir},
 		{"trace", "record", "--from-bundle", b.Dir}} {
 		for out, want := range map[string]string{dir: "it is a directory: want a file, such as " + dir + "/",
 			deep: "there is no directory " + filepath.Dir(deep)} {

@@ -57,11 +57,15 @@ operation; the result is a bundle, a summary and a report.`,
 	root.AddCommand(
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
-		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
+		newList(s), newScorecard(s), newVerify(s), newReproduce(s),
 		newProxy(s), newTrace(s),
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
 		newImport(s), newCompare(s), newInit(s),
 	)
+	for name, instead := range removed {
+		root.AddCommand(&cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true,
+			RunE: func(*cobra.Command, []string) error { return fmt.Errorf("%s was removed: %s", name, instead) }})
+	}
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		return cmp.Or(checkOut(c), refuseImported(c, args))
@@ -72,6 +76,11 @@ operation; the result is a bundle, a summary and a report.`,
 	addCompletions(root)
 	calledAs(root)
 	return root
+}
+
+// removed are the commands that earlier versions had, and what to use instead.
+var removed = map[string]string{
+	"index": "export the tables of the bundles as Parquet, and read them with DuckDB (docs/reference/export.md)",
 }
 
 // addUsage adds the usage line to the error on wrong arguments.

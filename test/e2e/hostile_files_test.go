@@ -72,7 +72,7 @@ func TestOutputsThatAreNoFiles(t *testing.T) {
 	trace := b.write("trace.csv", b.run("trace", "sample", "--hosts", "1", "--length", "1m").wants(t, 0).stdout)
 	for _, args := range [][]string{{"report", b.bundle()}, {"report", "--output", "markdown", b.bundle()},
 		{"export", "--format", "csv", b.bundle()}, {"export", "--format", "perfetto", b.bundle()},
-		{"index", b.bundle()}, {"trace", "sample", "--hosts", "1", "--length", "1m"}, {"trace", "profile", trace}} {
+		{"trace", "sample", "--hosts", "1", "--length", "1m"}, {"trace", "profile", trace}} {
 		to := func(out string) []string { return append(append([]string{}, args...), "-o", out) }
 		r := b.soon(to(full)...)
 		if info, err := os.Lstat(full); err != nil || info.Mode()&os.ModeCharDevice == 0 {
