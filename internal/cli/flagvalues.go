@@ -26,6 +26,6 @@ func flagValues() map[string][]string {
 		"engine": slices.Sorted(maps.Keys(engines())), "backend": csidriver.Backends(), "runner": {runnerPod, runnerLocal},
 		"agent": {string(podspec.DeliverAuto), string(podspec.DeliverInit), string(podspec.DeliverImage), string(podspec.DeliverBaked)},
 		"level": {"occasion", "repetition"}, "table": {"ops", "series", "figures", "stalls"}, "format": exportFormats,
-		"auth": {authKubernetes, authToken, authNone}, "as": {"systemd", "cronjob"},
+		"auth": {authKubernetes, authToken, authNone},
 	}
 }

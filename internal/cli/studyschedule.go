@@ -27,32 +27,24 @@ type scheduleFlags struct {
 	at, excluded []string
 	upTo         int
 	study        string
-	as           string
 	account      string
 	claim        string
 }
-
-// The forms of a schedule.
-const (
-	asSystemd = "systemd"
-	asCronJob = "cronjob"
-)
 
 func newStudySchedule(s *streams) *cobra.Command {
 	var f scheduleFlags
 	c := &cobra.Command{
 		Use:   "schedule DIR | schedule FILE [FILE…] --study DIR",
-		Short: "Write a systemd timer or a CronJob that adds occasions",
-		Long: `Writes what runs cnsbench study add-occasion at certain times of the week: a timer
-and a service of systemd, or CronJobs where the study runs on a cluster. DIR is the
-directory of a study. With FILE the first occasion begins the study in the directory
---study. It installs nothing.
+		Short: "Write CronJobs that add occasions",
+		Long: `Writes CronJobs that run cnsbench study add-occasion at certain times of the week.
+DIR is the directory of a study. With FILE the first occasion begins the study in
+the directory --study. It installs nothing.
 
-In a cluster the directory is on the claim --claim, which is mounted at /study, and
-a ConfigMap has the files. A schedule for DIR expects a copy of DIR there.`,
-		Example: `  cnsbench study schedule study --at 'Mon..Fri 10:30' --at 'Sat 03:00' --exclude-date 2026-12-24
-  cnsbench study schedule study.yaml --study /var/lib/bench/study --occasions 4 --out /etc/systemd/system
-  cnsbench study schedule study.yaml --engine kubernetes -n bench --claim studies --occasions 4`,
+The directory is on the claim --claim, which is mounted at /study, and a ConfigMap has
+the files. A schedule for DIR expects a copy of DIR there. On one machine let cron, or a
+timer of systemd, run cnsbench study add-occasion DIR --up-to N.`,
+		Example: `  cnsbench study schedule study.yaml --engine kubernetes -n bench --claim studies --occasions 4
+  cnsbench study schedule study --claim studies --at 'Mon..Fri 10:30' --at 'Sat 03:00' --exclude-date 2026-12-24`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.execute(cmd, s, args) },
 	}
@@ -67,9 +59,8 @@ a ConfigMap has the files. A schedule for DIR expects a copy of DIR there.`,
 	fl.StringArrayVar(&f.excluded, "exclude-date", nil, "YYYY-MM-DD: a date without an occasion; may be repeated")
 	fl.IntVar(&f.upTo, "up-to", 0, "number of occasions after which nothing is run (default the planned number)")
 	fl.StringVar(&f.study, "study", "", "directory of a study that FILE begins (default cnsbench-study-NAME)")
-	fl.StringVar(&f.as, "as", "", "systemd or cronjob (default by the engine)")
-	fl.StringVar(&f.account, "service-account", "default", "CronJob: ServiceAccount of the pod")
-	fl.StringVar(&f.claim, "claim", "", "CronJob: PersistentVolumeClaim for the study")
+	fl.StringVar(&f.account, "service-account", "default", "ServiceAccount of the pods")
+	fl.StringVar(&f.claim, "claim", "", "PersistentVolumeClaim for the study")
 	return c
 }
 
@@ -101,24 +92,11 @@ func (f *scheduleFlags) execute(cmd *cobra.Command, s *streams, args []string) e
 	if err != nil {
 		return err
 	}
-	var files []timetable.File
-	if f.form() == asCronJob {
-		files, err = f.cronJobs(t, of)
-	} else {
-		files, err = f.systemd(t, of)
-	}
+	objects, err := f.cronJobs(t, of)
 	if err != nil {
 		return err
 	}
-	return writeSchedule(cmd.Context(), s, f.run.Out, files)
-}
-
-// form is that of the flag, or that of the engine.
-func (f *scheduleFlags) form() string {
-	if f.as == "" && engines()[f.run.Engine].capabilities.Cluster {
-		return asCronJob
-	}
-	return f.as
+	return writeSchedule(cmd.Context(), s, f.run.Out, t.ObjectName()+".yaml", objects)
 }
 
 // subject is the study in a directory, or that of files.
@@ -142,7 +120,7 @@ func (f *scheduleFlags) subject(cmd *cobra.Command, s *streams, args []string) (
 	}
 	command.Args = slices.DeleteFunc(command.Args, func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-		return slices.Contains([]string{"at", "study", "as", "service-account", "claim"}, name)
+		return slices.Contains([]string{"at", "study", "service-account", "claim"}, name)
 	})
 	of := &scheduled{command: *command, dir: f.study}
 	if of.sources, err = readFiles(s, args); err != nil {
@@ -159,7 +137,7 @@ func (f *scheduleFlags) subject(cmd *cobra.Command, s *streams, args []string) (
 	return of, nil
 }
 
-// task is when add-occasion runs, with the flags of both forms.
+// task is when add-occasion runs, with its flags.
 func (f *scheduleFlags) task(s *streams, of *scheduled) (timetable.Task, error) {
 	t := timetable.Task{Name: of.name, Zone: f.zone, Slots: timetable.DefaultSlots()}
 	if len(f.at) > 0 {
@@ -201,31 +179,10 @@ func (f *scheduleFlags) task(s *streams, of *scheduled) (timetable.Task, error) 
 	return t, nil
 }
 
-// systemd writes the units for this program on this machine.
-func (f *scheduleFlags) systemd(t timetable.Task, of *scheduled) ([]timetable.File, error) {
-	if f.as != "" && f.as != asSystemd {
-		return nil, fmt.Errorf("invalid --as %q: want systemd or cronjob", f.as)
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, failed(err)
-	}
-	dir, err := filepath.Abs(of.dir)
-	if err != nil {
-		return nil, failed(err)
-	}
-	command := []string{program, "study", "add-occasion", dir}
-	if !of.begun {
-		command = slices.Concat(command, of.command.Files, of.command.Args)
-	}
-	t.Command = append(command, t.Command...)
-	return timetable.Systemd(t, of.command.Dir, os.Getenv("PATH")), nil
-}
-
 // cronJobs writes the objects for a cluster.
-func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) ([]timetable.File, error) {
+func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) (string, error) {
 	if f.claim == "" {
-		return nil, errors.New("--claim is missing: a PersistentVolumeClaim for the directory of the study")
+		return "", errors.New("--claim is missing: a PersistentVolumeClaim for the directory of the study")
 	}
 	j := timetable.Job{Namespace: f.run.Namespace, Claim: f.claim, Annotations: runnerpod.Annotations(),
 		Files: map[string]string{}}
@@ -234,7 +191,7 @@ func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) ([]timetable.F
 		if !strings.HasPrefix(file, suitePrefix) {
 			text, err := bounded.ReadFile(bounded.LinkedFS(filepath.Dir(file)), filepath.Base(file), maxFile)
 			if err != nil {
-				return nil, err
+				return "", err
 			}
 			j.Files[filepath.Base(file)] = string(text)
 			file = runnerpod.FilesDir + "/" + filepath.Base(file)
@@ -255,33 +212,26 @@ func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) ([]timetable.F
 	for _, object := range timetable.CronJobs(t, j) {
 		one, err := yaml.Marshal(object)
 		if err != nil {
-			return nil, failed(err)
+			return "", failed(err)
 		}
 		fmt.Fprintf(&text, "---\n%s", one)
 	}
-	return []timetable.File{{Name: t.ObjectName() + ".yaml", Text: text.String()}}, nil
+	return text.String(), nil
 }
 
-// writeSchedule writes the files into a directory, or prints them.
-func writeSchedule(ctx context.Context, s *streams, dir string, files []timetable.File) error {
-	for _, file := range files {
-		if dir == "" {
-			if len(files) > 1 {
-				fmt.Fprintf(s.out, "# %s\n", file.Name)
-			}
-			if _, err := io.WriteString(s.out, file.Text+"\n"); err != nil {
-				return quietPipe(err)
-			}
-			continue
-		}
-		name := filepath.Join(dir, file.Name)
-		if err := writeFile(ctx, name, func(w io.Writer) error {
-			_, err := io.WriteString(w, file.Text)
-			return err
-		}); err != nil {
-			return failed(err)
-		}
-		fmt.Fprintln(s.err, "wrote", name)
+// writeSchedule writes the objects into a file of a directory, or prints them.
+func writeSchedule(ctx context.Context, s *streams, dir, name, objects string) error {
+	if dir == "" {
+		_, err := io.WriteString(s.out, objects+"\n")
+		return quietPipe(err)
 	}
+	name = filepath.Join(dir, name)
+	if err := writeFile(ctx, name, func(w io.Writer) error {
+		_, err := io.WriteString(w, objects)
+		return err
+	}); err != nil {
+		return failed(err)
+	}
+	fmt.Fprintln(s.err, "wrote", name)
 	return nil
 }

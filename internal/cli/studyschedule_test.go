@@ -20,7 +20,7 @@ func TestScheduleCronJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs strings.Builder
-	code := Main([]string{"study", "schedule", file, "--as", "cronjob", "--claim", "studies", "-n", "bench", "--study",
+	code := Main([]string{"study", "schedule", file, "--claim", "studies", "-n", "bench", "--study",
 		"/mnt/s", "--factor", "spec.actions.v.createObjSpec.count=1,2", "--occasions", "4", "--at", "daily 03:30",
 		"--exclude-date", "2026-12-24", "--service-account", "runner", "--time-zone", "Europe/Berlin"},
 		strings.NewReader(""), &out, &errs)
@@ -57,7 +57,7 @@ func TestScheduleCronJob(t *testing.T) {
 		job.Spec.Schedule != "30 3 * * 1,2,3,4,5,6,0" || *job.Spec.TimeZone != "Europe/Berlin" || job.Namespace != "bench" {
 		t.Errorf("%+v", job)
 	}
-	for _, own := range []string{"--claim=studies", "--as=cronjob", "--at=daily 03:30"} {
+	for _, own := range []string{"--claim=studies", "--at=daily 03:30"} {
 		if slices.Contains(args, own) {
 			t.Errorf("%s of schedule is passed on: %q", own, args)
 		}

@@ -212,51 +212,29 @@ func TestStudyOccasions(t *testing.T) {
 	b.clean()
 }
 
-// TestStudySchedule checks the units and objects that schedule writes, and that the units' command does what it says.
+// TestStudySchedule checks the objects that schedule writes, and that their command does what it says.
 func TestStudySchedule(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	file := b.write("study.yaml", strings.Replace(occasionStudy, "blocks: 4", "blocks: 1", 1))
-	units := b.in("units")
-	if err := os.Mkdir(units, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	b.run("study", "schedule", file, "--study", b.in("study"), "--storage-dir", b.in("storage"), "--at", "Mon..Fri 10:30",
-		"--at", "Sat 03:00", "--exclude-date", "2026-12-24", "--time-zone", "Europe/Berlin", "--out", units).wants(t, 0)
-	service := b.text("units/cnsbench-occasions.service")
-	timer := b.text("units/cnsbench-occasions.timer")
-	if !strings.Contains(timer, "OnCalendar=Mon,Tue,Wed,Thu,Fri *-*-* 10:30:00 Europe/Berlin\n") ||
-		!strings.Contains(timer, "OnCalendar=Sat *-*-* 03:00:00 Europe/Berlin\n") {
-		t.Errorf("the timer is\n%s", timer)
-	}
-	command := ""
-	for line := range strings.Lines(service) {
-		if text, ok := strings.CutPrefix(line, "ExecStart="); ok {
-			command = strings.TrimSpace(text)
-		}
-	}
-	args := strings.Fields(command) // no word of it has blanks
-	if len(args) < 3 || !slices.Contains(args, "--up-to=2") || !slices.Contains(args, "--exclude-date=2026-12-24") {
-		t.Fatalf("the service runs %q", command)
-	}
-	for range 3 { // the third has nothing to do
-		b.run(args[1:]...).wants(t, 0)
-	}
-	if n := len(b.trialBundles(b.in("study"))); n != 12 {
-		t.Errorf("the service's command left %d trials, want those of two occasions", n)
-	}
-	r := b.run("study", "schedule", b.in("study")).wants(t, 0)
-	if !strings.Contains(r.stdout, " study add-occasion "+b.in("study")+" --time-zone=") {
-		t.Errorf("of a directory:\n%v", r)
-	}
-	r = b.run("study", "schedule", file, "--as", "cronjob", "--claim", "studies", "-n", "bench").wants(t, 0)
+	r := b.run("study", "schedule", file, "--claim", "studies", "-n", "bench").wants(t, 0)
 	for _, want := range []string{"kind: CronJob", "schedule: 30 10 * * 2", "claimName: studies", "kind: ConfigMap",
 		"- /etc/cnsbench/study.yaml", "--up-to=2"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q\n%v", want, r)
 		}
 	}
-	b.run("study", "schedule", file, "--as", "cronjob").wants(t, 1)
-	b.run("study", "schedule", file, "--at", "Mon 9").wants(t, 1)
+	b.run("study", "schedule", file, "--claim", "studies", "--at", "Mon 9").wants(t, 1)
+	for range 3 { // the third has nothing to do
+		b.run("study", "add-occasion", b.in("study"), file, "--storage-dir", b.in("storage"), "--up-to=2",
+			"--exclude-date=2026-12-24", "--time-zone=Europe/Berlin").wants(t, 0)
+	}
+	if n := len(b.trialBundles(b.in("study"))); n != 12 {
+		t.Errorf("%d trials, want those of two occasions", n)
+	}
+	r = b.run("study", "schedule", b.in("study"), "--claim", "studies").wants(t, 0)
+	if !strings.Contains(r.stdout, "- /study/study\n") {
+		t.Errorf("of a directory:\n%v", r)
+	}
 	b.clean()
 }

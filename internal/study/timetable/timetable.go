@@ -1,5 +1,4 @@
-// Package timetable writes what runs a command at certain times of the week: a timer and a service of systemd, or
-// CronJobs of Kubernetes. It is pure.
+// Package timetable writes CronJobs that run a command at certain times of the week. It is pure.
 package timetable
 
 import (
@@ -15,7 +14,7 @@ type Slot struct {
 	Hour, Minute int
 }
 
-// week lists the days from Monday on, by the names of systemd.
+// week lists the days from Monday on.
 var week = []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"}
 
 // weekday is the day at a place of week.
@@ -64,15 +63,6 @@ func DefaultSlots() []Slot {
 	}
 }
 
-// Calendar is the slot as systemd's OnCalendar.
-func (s Slot) Calendar(zone string) string {
-	var days []string
-	for _, d := range s.Days {
-		days = append(days, week[place(d)])
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s *-*-* %02d:%02d:00 %s", strings.Join(days, ","), s.Hour, s.Minute, zone))
-}
-
 // Cron is the slot as the schedule of a CronJob, in which Sunday is 0.
 func (s Slot) Cron() string {
 	var days []string
@@ -84,7 +74,7 @@ func (s Slot) Cron() string {
 
 // Task is the command that is run.
 type Task struct {
-	// Name of the study: names of units and objects are made from it.
+	// Name of the study: names of objects are made from it.
 	Name  string
 	Slots []Slot
 	// Zone is the IANA name of the time zone of the slots; empty: that of the machine.
@@ -93,7 +83,7 @@ type Task struct {
 	Command []string
 }
 
-// ObjectName is the name of the study as part of a unit's, or of an object's in a cluster: at most 49 letters, digits
+// ObjectName is the name of the study as part of an object's: at most 49 letters, digits
 // and dashes, so that the name of a CronJob can be longer.
 func (t *Task) ObjectName() string {
 	plain := strings.Map(func(r rune) rune {

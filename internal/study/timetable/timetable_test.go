@@ -1,10 +1,6 @@
 package timetable
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,18 +12,18 @@ import (
 )
 
 func TestSlots(t *testing.T) {
-	for _, tt := range []struct{ text, calendar, cron string }{
-		{"Mon..Fri 10:30", "Mon,Tue,Wed,Thu,Fri *-*-* 10:30:00 UTC", "30 10 * * 1,2,3,4,5"},
-		{"Sat,Sun 03:00", "Sat,Sun *-*-* 03:00:00 UTC", "0 3 * * 6,0"},
-		{"daily 22:05", "Mon,Tue,Wed,Thu,Fri,Sat,Sun *-*-* 22:05:00 UTC", "5 22 * * 1,2,3,4,5,6,0"},
-		{"Sun,Mon,Mon..Tue 00:00", "Mon,Tue,Sun *-*-* 00:00:00 UTC", "0 0 * * 1,2,0"},
+	for _, tt := range []struct{ text, cron string }{
+		{"Mon..Fri 10:30", "30 10 * * 1,2,3,4,5"},
+		{"Sat,Sun 03:00", "0 3 * * 6,0"},
+		{"daily 22:05", "5 22 * * 1,2,3,4,5,6,0"},
+		{"Sun,Mon,Mon..Tue 00:00", "0 0 * * 1,2,0"},
 	} {
 		s, err := ParseSlot(tt.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Calendar("UTC") != tt.calendar || s.Cron() != tt.cron {
-			t.Errorf("%s: %q and %q, want %q and %q", tt.text, s.Calendar("UTC"), s.Cron(), tt.calendar, tt.cron)
+		if s.Cron() != tt.cron {
+			t.Errorf("%s: %q, want %q", tt.text, s.Cron(), tt.cron)
 		}
 	}
 	for _, bad := range []string{"", "10:30", "Mon", "Mon 25:00", "Fri..Mon 10:00", "mon 10:00", "Mon-Fri 10:00",
@@ -60,42 +56,6 @@ func TestDefaultSlots(t *testing.T) {
 
 func task(command ...string) Task {
 	return Task{Name: "Örtlich: fsync study", Slots: DefaultSlots(), Zone: "Europe/Berlin", Command: command}
-}
-
-// TestSystemd checks the units with systemd's own parser.
-func TestSystemd(t *testing.T) {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	files := Systemd(task(program, "study", "add-occasion", "/var/lib/a b", "--set=fio.extra=100%\"$x",
-		"--up-to=4"), "/var/lib", "/usr/bin:/opt/$x")
-	var names []string
-	for _, f := range files {
-		names = append(names, filepath.Join(dir, f.Name))
-		if err := os.WriteFile(names[len(names)-1], []byte(f.Text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, want := range []string{"Environment=PATH=/usr/bin:/opt/$x\n", `"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4",
-		"KillSignal=SIGINT", "KillMode=mixed"} {
-		if !strings.Contains(files[0].Text, want) {
-			t.Errorf("no %s in\n%s", want, files[0].Text)
-		}
-	}
-	if strings.Count(files[1].Text, "OnCalendar=") != 3 {
-		t.Errorf("the timer is\n%s", files[1].Text)
-	}
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed: the units are not verified by systemd")
-	}
-	verify := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, names...)...)
-	out, err := verify.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
 }
 
 // TestCronJobs decodes the objects with the types of client-go.
