@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
@@ -105,8 +104,8 @@ func (l *liveLine) show(lines func() []string) {
 
 // spare are the parts of a line that give way where it does not fit, in this order: the bar, the padding, the
 // operations that ended, the number of the stage.
-var spare = []func() *regexp.Regexp{lazy.Regexp(`\[=* *\] `), lazy.Regexp(`^ +`), lazy.Regexp(`  \d+ ended`),
-	lazy.Regexp(` \(\d+ of \d+\)`)}
+var spare = []*regexp.Regexp{regexp.MustCompile(`\[=* *\] `), regexp.MustCompile(`^ +`),
+	regexp.MustCompile(`  \d+ ended`), regexp.MustCompile(` \(\d+ of \d+\)`)}
 
 // narrow shortens a line to less than width columns, so that its figures and failures stay as long as possible.
 func narrow(s string, width int) string {
@@ -114,7 +113,7 @@ func narrow(s string, width int) string {
 		if len([]rune(s)) < width {
 			return s
 		}
-		if at := part().FindStringIndex(s); at != nil {
+		if at := part.FindStringIndex(s); at != nil {
 			s = s[:at[0]] + s[at[1]:]
 		}
 	}

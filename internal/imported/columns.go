@@ -5,12 +5,12 @@ package imported
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
@@ -142,7 +142,7 @@ func (c *Columns) widen(header []string) error {
 
 // unitAtEnd matches a unit in brackets at the end of a column's name: of time, data, operations or share. Other words
 // in brackets, as in "latency (p99)", are part of the name.
-var unitAtEnd = lazy.Regexp(`^(.*\S)\s*[(\[]\s*(%|[nuµμm]s|[mu]?secs?|s|min|h|` +
+var unitAtEnd = regexp.MustCompile(`^(.*\S)\s*[(\[]\s*(%|[nuµμm]s|[mu]?secs?|s|min|h|` +
 	`[kKMGTP]?i?(?:[Bb]|bytes?|bits?)(?:/s|ps)?|(?:[kKM]?(?:ops?|iops|IOPS|requests|transactions|1|I/Os))(?:/s|/min)?|` +
 	`[nuµμm]?s/op|B/op|allocs/op)\s*[)\]]$`)
 
@@ -155,7 +155,7 @@ func (c *Columns) metrics() ([]observation.Metric, error) {
 	list := make([]observation.Metric, len(columns))
 	for i, column := range columns {
 		list[i].Name = column
-		m := unitAtEnd().FindStringSubmatch(column)
+		m := unitAtEnd.FindStringSubmatch(column)
 		if m != nil && c.Unit == "" && column != m[1]+"(s)" { // a plural, as in "job(s)"
 			list[i].Name, list[i].Unit = m[1], m[2]
 		}

@@ -4,20 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // errNoNumber says that a cell has no value: it is empty, NaN or NA.
 var errNoNumber = errors.New("no number")
 
 // decimalComma matches a number with a comma: "166,0", "1.234,5", "35,745".
-var decimalComma = lazy.Regexp(`^[+-]?[0-9][0-9.]*(,[0-9]+)+(\.[0-9]+)?$`)
+var decimalComma = regexp.MustCompile(`^[+-]?[0-9][0-9.]*(,[0-9]+)+(\.[0-9]+)?$`)
 
 // withUnit matches a number followed by a word: "12 ms", "5%".
-var withUnit = lazy.Regexp(`^[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*([a-zA-Zµμ%][^0-9]*)$`)
+var withUnit = regexp.MustCompile(`^[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*([a-zA-Zµμ%][^0-9]*)$`)
 
 // number parses a decimal number. Words for "no value" give errNoNumber.
 func number(text string) (float64, error) {
@@ -34,11 +33,11 @@ func number(text string) (float64, error) {
 			return x, nil
 		}
 	}
-	if decimalComma().MatchString(text) {
+	if decimalComma.MatchString(text) {
 		return 0, fmt.Errorf("invalid number %q: want a decimal point and no other separator, such as %s", text,
 			withPoint(text))
 	}
-	if m := withUnit().FindStringSubmatch(text); m != nil {
+	if m := withUnit.FindStringSubmatch(text); m != nil {
 		return 0, fmt.Errorf("invalid number %q: want the number alone; the unit %q belongs in a column of its own (--unit) "+
 			"or in the name of the column, as in \"latency (ms)\"", text, strings.TrimSpace(m[1]))
 	}

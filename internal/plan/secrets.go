@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/hints"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
 )
@@ -72,15 +72,15 @@ func Secrets(files []File) (engine.Secrets, []Problem) {
 }
 
 var (
-	documentMarks = lazy.Regexp(`(?m)^---(?:[ \t\r].*)?\n?`)
-	notInNames    = lazy.Regexp(`[^-./A-Za-z0-9]`)
-	secretWords   = lazy.Regexp(`\bkind["']?\s*:\s*["']?Secret\b`)
+	documentMarks = regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?\n?`)
+	notInNames    = regexp.MustCompile(`[^-./A-Za-z0-9]`)
+	secretWords   = regexp.MustCompile(`\bkind["']?\s*:\s*["']?Secret\b`)
 )
 
 // WithoutSecrets returns the text of a file without its documents of kind Secret, for records. A comment is in the
 // place of each.
 func WithoutSecrets(text []byte) []byte {
-	marks := documentMarks().FindAllIndex(text, -1)
+	marks := documentMarks.FindAllIndex(text, -1)
 	var out []byte
 	from := 0
 	for _, mark := range append(marks, []int{len(text), len(text)}) {
@@ -101,11 +101,11 @@ func withoutSecret(text []byte) []byte {
 		} `json:"metadata"`
 	}
 	err := yaml.Unmarshal(text, &d)
-	if d.Kind != secretKind && (err == nil || !secretWords().Match(text)) {
+	if d.Kind != secretKind && (err == nil || !secretWords.Match(text)) {
 		return text
 	}
 	name := strings.TrimPrefix(d.Metadata.Namespace+"/"+d.Metadata.Name, "/")
-	return fmt.Appendf(nil, "# Secret %s is not recorded.\n", notInNames().ReplaceAllString(name, "?"))
+	return fmt.Appendf(nil, "# Secret %s is not recorded.\n", notInNames.ReplaceAllString(name, "?"))
 }
 
 // endpointsOf returns the sockets of CSI drivers by provisioner: those of the Benchmark and, before them, of in.

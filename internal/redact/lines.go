@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // shortestSecret is the shortest known value that is replaced: shorter ones occur by chance.
@@ -35,29 +33,29 @@ var signs = []string{"pass", "secret", "token", "key", "credential", "authorizat
 // form is a form of secrets. A line has none without one of its signs, in lower case.
 type form struct {
 	signs []string
-	found func() *regexp.Regexp
+	found *regexp.Regexp
 	by    string
 }
 
 // forms are the forms of secrets, in the order in which they are replaced.
 var forms = []form{
 	// The secrets of a CSI request as protobuf text, Go syntax or JSON, quoted or not.
-	{[]string{"secrets"}, lazy.Regexp(`(?i)(secrets\\?"?\s*[:=]\s*)` +
+	{[]string{"secrets"}, regexp.MustCompile(`(?i)(secrets\\?"?\s*[:=]\s*)` +
 		`(?:map\[[^\]]*\]|<(?:"(?:[^"\\]|\\.)*"|[^>"])*>|\{(?:"(?:[^"\\]|\\.)*"|[^}"])*\}|<[^>]*>|\{[^}]*\})`),
 		"${1}" + Hidden},
 	{[]string{"bearer", "basic", "digest"},
-		lazy.Regexp(`(?i)\b((?:bearer|basic|digest)\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + Hidden},
-	{[]string{"://"}, lazy.Regexp(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@"']*:[^/\s@"']+@`),
+		regexp.MustCompile(`(?i)\b((?:bearer|basic|digest)\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + Hidden},
+	{[]string{"://"}, regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@"']*:[^/\s@"']+@`),
 		"${1}" + Hidden + "@"},
-	{[]string{"akia", "asia"}, lazy.Regexp(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), Hidden},
-	{[]string{"eyj"}, lazy.Regexp(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), Hidden},
-	{[]string{"sig="}, lazy.Regexp(`([?&]sig=)[^&\s"']+`), "${1}" + Hidden},
+	{[]string{"akia", "asia"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), Hidden},
+	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), Hidden},
+	{[]string{"sig="}, regexp.MustCompile(`([?&]sig=)[^&\s"']+`), "${1}" + Hidden},
 	// name=value, name: value, name: [values], "name":"value", \"name\":\"value\". A scheme such as Bearer stays.
-	{signs, lazy.Regexp(`(?i)(` + textWords +
+	{signs, regexp.MustCompile(`(?i)(` + textWords +
 		`[A-Za-z0-9_.-]*\\?["']?\s*[:=]\s*(?:(?:bearer|basic|digest)\s+)?)(?:\[[^\]]*(?:\]|$)|` +
 		`\\"(?:[^"\\]|\\[^"])*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[^\s,;&"'}\])>]+)`),
 		"${1}" + Hidden},
-	{signs, lazy.Regexp(`(?i)((?:^|\s)--?[a-z0-9-]*` + textWords + `[a-z0-9-]*\s+)[^\s-]\S*`), "${1}" + Hidden},
+	{signs, regexp.MustCompile(`(?i)((?:^|\s)--?[a-z0-9-]*` + textWords + `[a-z0-9-]*\s+)[^\s-]\S*`), "${1}" + Hidden},
 }
 
 // Source is the state of one source of lines, which may print a key over several of them. The zero value is its begin.
@@ -70,16 +68,16 @@ type Source struct {
 const longestKey = 200
 
 var (
-	keyBegins = lazy.Regexp(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----`)
-	keyEnds   = lazy.Regexp(`-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	keyBegins = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----`)
+	keyEnds   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY-----`)
 	// base64Line is a line of a key whose begin is not in the log.
-	base64Line = lazy.Regexp(`^\s*[A-Za-z0-9+/]{40,}={0,2}\s*$`)
+	base64Line = regexp.MustCompile(`^\s*[A-Za-z0-9+/]{40,}={0,2}\s*$`)
 )
 
 // Line removes the secrets of the next line of a source. It returns valid UTF-8.
 func (l *Lines) Line(from *Source, s string) string {
 	s = from.hideKeys(strings.ToValidUTF8(s, "\uFFFD"))
-	if base64Line().MatchString(s) {
+	if base64Line.MatchString(s) {
 		return Hidden
 	}
 	return hideForms(l.known.Replace(s))
@@ -95,7 +93,7 @@ func Text(s string) string { return hideForms(new(Source).hideKeys(s)) }
 // hideKeys removes private keys.
 func (k *Source) hideKeys(s string) string {
 	if k.lines++; k.inside && k.lines <= longestKey {
-		end := keyEnds().FindStringIndex(s)
+		end := keyEnds.FindStringIndex(s)
 		if end == nil {
 			return Hidden
 		}
@@ -103,11 +101,11 @@ func (k *Source) hideKeys(s string) string {
 	}
 	k.inside = false
 	for strings.Contains(s, "PRIVATE KEY") {
-		begin := keyBegins().FindStringIndex(s)
+		begin := keyBegins.FindStringIndex(s)
 		if begin == nil {
 			break
 		}
-		end := keyEnds().FindStringIndex(s[begin[1]:])
+		end := keyEnds.FindStringIndex(s[begin[1]:])
 		if end == nil {
 			k.inside, k.lines, s = true, 0, s[:begin[0]]+Hidden
 			break
@@ -121,7 +119,7 @@ func hideForms(s string) string {
 	lower := strings.ToLower(s)
 	for _, f := range forms {
 		if slices.ContainsFunc(f.signs, func(sign string) bool { return strings.Contains(lower, sign) }) {
-			s = f.found().ReplaceAllString(s, f.by)
+			s = f.found.ReplaceAllString(s, f.by)
 		}
 	}
 	return s

@@ -4,9 +4,8 @@
 package redact
 
 import (
+	"regexp"
 	"strings"
-
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Hidden stands in the place of a secret.
@@ -23,16 +22,16 @@ const (
 
 var (
 	// secret matches names of secrets.
-	secret = lazy.Regexp(`(?i)` + nameWords)
+	secret = regexp.MustCompile(`(?i)` + nameWords)
 	// reference matches names of things that say where a secret is.
-	reference = lazy.Regexp(
+	reference = regexp.MustCompile(
 		`(?i)(name|namespace|ref|reference|file|path|dir|type|ttl|expiry|seconds|audience|required)$`)
 	// userinfo matches the credentials of a URL, also a name alone.
-	userinfo = lazy.Regexp(`://[^/@\s]+@`)
+	userinfo = regexp.MustCompile(`://[^/@\s]+@`)
 )
 
 // Names reports whether a field, flag or variable of this name has a secret, as opposed to the place of one.
-func Names(name string) bool { return secret().MatchString(name) && !reference().MatchString(name) }
+func Names(name string) bool { return secret.MatchString(name) && !reference.MatchString(name) }
 
 // Value returns the value of a field or flag: Hidden if the name is that of a secret, otherwise without what has the
 // form of one; see Text.
@@ -40,7 +39,7 @@ func Value(name, value string) string {
 	if value != "" && Names(name) {
 		return Hidden
 	}
-	return userinfo().ReplaceAllString(Text(value), "://"+Hidden+"@")
+	return userinfo.ReplaceAllString(Text(value), "://"+Hidden+"@")
 }
 
 // Args returns a command line without secrets. It knows the forms --name=value, --name value and NAME=value; an

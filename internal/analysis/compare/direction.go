@@ -2,16 +2,16 @@ package compare
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
 // Units of which more is better, and less.
 var (
-	perTime   = lazy.Regexp(`(?i)^(k?iops|tps|qps|rps|ops|[kmgt]?i?b(it)?ps)$|/\s?(s|sec|second|min|minute|h)$`)
+	perTime   = regexp.MustCompile(`(?i)^(k?iops|tps|qps|rps|ops|[kmgt]?i?b(it)?ps)$|/\s?(s|sec|second|min|minute|h)$`)
 	timeUnits = map[string]bool{"ns": true, "us": true, "µs": true, "μs": true, "usec": true, "µsec": true, "ms": true,
 		"msec": true, "s": true, "sec": true, "seconds": true, "min": true, "minutes": true, "ns/op": true, "sec/op": true,
 		"s/op": true, "B/op": true, "allocs/op": true}
@@ -19,10 +19,10 @@ var (
 
 // Words in names of metrics.
 var (
-	moreWords = lazy.Regexp(`(?i)\b(iops|throughput|bandwidth|rate|tps|qps|goodput|ops|bw)\b`)
-	lessWords = lazy.Regexp(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|` +
+	moreWords = regexp.MustCompile(`(?i)\b(iops|throughput|bandwidth|rate|tps|qps|goodput|ops|bw)\b`)
+	lessWords = regexp.MustCompile(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|` +
 		`stalls?|interference)\b`)
-	failures = lazy.Regexp(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
+	failures = regexp.MustCompile(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
 )
 
 // directionOf tells which values of a metric are better: by its unit, else by words of its name.
@@ -30,12 +30,12 @@ func directionOf(m observation.Metric) verdict.Direction {
 	switch {
 	case timeUnits[m.Unit]:
 		return verdict.LessIsBetter
-	case strings.Contains(m.Unit, "/") && dimensionOf(m) != bandwidth && failures().MatchString(m.Name+" "+m.Unit):
+	case strings.Contains(m.Unit, "/") && dimensionOf(m) != bandwidth && failures.MatchString(m.Name+" "+m.Unit):
 		return verdict.LessIsBetter // errors per second, not I/O per second
-	case perTime().MatchString(m.Unit):
+	case perTime.MatchString(m.Unit):
 		return verdict.MoreIsBetter
 	}
-	more, less := moreWords().MatchString(m.Name), lessWords().MatchString(m.Name)
+	more, less := moreWords.MatchString(m.Name), lessWords.MatchString(m.Name)
 	switch {
 	case more && !less:
 		return verdict.MoreIsBetter

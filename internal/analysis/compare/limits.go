@@ -3,11 +3,11 @@ package compare
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // maximum matches the number and the unit of a limit.
-var maximum = lazy.Regexp(`^([0-9.eE+]+)\s*(\S*)$`)
+var maximum = regexp.MustCompile(`^([0-9.eE+]+)\s*(\S*)$`)
 
 // ParseLimit reads "provider=Portworx,metric=Random read IOPS,max=15000". Values may have commas: a new part starts
 // with metric, max or the name of a factor.
@@ -43,7 +43,7 @@ func ParseLimit(text string, factors []string) (Limit, error) {
 		}
 	}
 	l := Limit{Levels: map[string]string{}, Metric: parts["metric"]}
-	m := maximum().FindStringSubmatch(parts["max"])
+	m := maximum.FindStringSubmatch(parts["max"])
 	if m == nil {
 		return Limit{}, fmt.Errorf("invalid --limit %q: want max=NUMBER, with a unit if it is not the metric's", text)
 	}

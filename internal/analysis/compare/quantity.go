@@ -3,11 +3,11 @@ package compare
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
@@ -87,11 +87,11 @@ func powerOfTwo(x, share float64) (nearest float64, ok bool) {
 }
 
 // sizePattern matches a block size.
-var sizePattern = lazy.Regexp(`^([0-9]+)\s*(B|Ki|KiB|Mi|MiB|)$`)
+var sizePattern = regexp.MustCompile(`^([0-9]+)\s*(B|Ki|KiB|Mi|MiB|)$`)
 
 // ParseSize reads a block size in bytes: "4096", "128Ki", "1MiB".
 func ParseSize(text string) (bytes float64, err error) {
-	m := sizePattern().FindStringSubmatch(text)
+	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("invalid size %q: want a number of bytes, such as 128Ki", text)
 	}

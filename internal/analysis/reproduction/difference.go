@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Group is a kind of facts. A difference of an earlier group is more likely to change results.
@@ -34,7 +33,7 @@ type Difference struct {
 }
 
 // volatile are the facts that differ between any two runs, or that name the run's own places. They are not compared.
-var volatile = lazy.Regexp(`^(` + strings.Join([]string{
+var volatile = regexp.MustCompile(`^(` + strings.Join([]string{
 	`collectedAt`, `format`, `load`, `memory\.availableBytes`, `warnings`, `cgroup\.path`, `clockSync\..*`,
 	`filesystems\[[^]]*\]\.(freeBytes|path|device)`, `blockDevices\[[^]]*\]\.device`,
 	`programs\..*\.path`,
@@ -45,27 +44,27 @@ var volatile = lazy.Regexp(`^(` + strings.Join([]string{
 
 // transient are devices that programs make and remove; one that holds a file system in use has a role instead of its
 // name.
-var transient = lazy.Regexp(`^blockDevices\[(loop|ram|zram|nbd|sr|fd|dm-)\d*\]`)
+var transient = regexp.MustCompile(`^blockDevices\[(loop|ram|zram|nbd|sr|fd|dm-)\d*\]`)
 
 // backing are facts of a device with a role that name it: they say nothing where it is a transient one.
-var backing = lazy.Regexp(
+var backing = regexp.MustCompile(
 	`^blockDevices\[(storage|bundle)\]\.(name|on)$|^filesystems\[(storage|bundle)\]\.source$`)
 
 // patterns assign facts to groups; the first that matches counts.
 var patterns = []struct {
 	group Group
-	match func() *regexp.Regexp
+	match *regexp.Regexp
 }{
-	{Request, lazy.Regexp(`^(benchmark|variables|variants|limits)\.|^(seed|platform|inject)$|^trace\[`)},
-	{Place, lazy.Regexp(`^(hostname$|blockDevices\[bundle\]|filesystems\[bundle\]|` +
+	{Request, regexp.MustCompile(`^(benchmark|variables|variants|limits)\.|^(seed|platform|inject)$|^trace\[`)},
+	{Place, regexp.MustCompile(`^(hostname$|blockDevices\[bundle\]|filesystems\[bundle\]|` +
 		`engine\.(server|namespace|node|storageDir)$)`)},
-	{Place, lazy.Regexp(`^filesystems\[storage\]\.(mount|source)$|^blockDevices\[storage\]\.name$`)},
-	{Storage, lazy.Regexp(`^(classDrivers\.|blockDevices\[storage\]|filesystems\[storage\])`)},
-	{Storage, lazy.Regexp(`^engine\.(drivers|driverProcess|storageClasses|snapshotClasses|driverPods|limits|csi|` +
+	{Place, regexp.MustCompile(`^filesystems\[storage\]\.(mount|source)$|^blockDevices\[storage\]\.name$`)},
+	{Storage, regexp.MustCompile(`^(classDrivers\.|blockDevices\[storage\]|filesystems\[storage\])`)},
+	{Storage, regexp.MustCompile(`^engine\.(drivers|driverProcess|storageClasses|snapshotClasses|driverPods|limits|csi|` +
 		`volume|providerObjects|groupSnapshots)`)},
-	{Machine, lazy.Regexp(`^(kernel|kernelParameters|cpu|memory|cgroup|sysctls|clocksource|virtualization)\b`)},
-	{Machine, lazy.Regexp(`^engine\.(nodes|serverVersion|featureGates|agentDelivery)`)},
-	{Program, lazy.Regexp(`^(versions|tools|programs)\.|^workload\[|^engine\.image$|^os$`)},
+	{Machine, regexp.MustCompile(`^(kernel|kernelParameters|cpu|memory|cgroup|sysctls|clocksource|virtualization)\b`)},
+	{Machine, regexp.MustCompile(`^engine\.(nodes|serverVersion|featureGates|agentDelivery)`)},
+	{Program, regexp.MustCompile(`^(versions|tools|programs)\.|^workload\[|^engine\.image$|^os$`)},
 }
 
 func groupOf(fact string, runs ...Facts) Group {
@@ -73,7 +72,7 @@ func groupOf(fact string, runs ...Facts) Group {
 		return Place
 	}
 	for _, p := range patterns {
-		if p.match().MatchString(fact) {
+		if p.match.MatchString(fact) {
 			return p.group
 		}
 	}
@@ -97,8 +96,8 @@ func usesClass(fact string, runs []Facts) bool {
 func (f Facts) compared() Facts {
 	kept := Facts{}
 	for name, value := range f {
-		if volatile().MatchString(name) || transient().MatchString(name) ||
-			backing().MatchString(name) && onTransient(value) {
+		if volatile.MatchString(name) || transient.MatchString(name) ||
+			backing.MatchString(name) && onTransient(value) {
 			continue
 		}
 		kept[name] = value
@@ -123,7 +122,7 @@ func (f Facts) drop(prefix string) {
 // onTransient says whether a value names a device that programs make and remove, or a file behind one.
 func onTransient(value string) bool {
 	name := strings.TrimPrefix(value, "/dev/")
-	return transient().MatchString("blockDevices["+name+"]") || strings.HasPrefix(value, "/") && name == value
+	return transient.MatchString("blockDevices["+name+"]") || strings.HasPrefix(value, "/") && name == value
 }
 
 // Comparison are the differences between two sets of facts.

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Facts are recorded values by name. Names are paths: blockDevices[sda].scheduler.
@@ -20,10 +20,10 @@ type Facts map[string]string
 const maxFacts = 200_000
 
 // runnerPod matches the names of runners' pods (package podrunner), which differ between any two runs.
-var runnerPod = lazy.Regexp(`^cnsb-[0-9a-f]+-runner$`)
+var runnerPod = regexp.MustCompile(`^cnsb-[0-9a-f]+-runner$`)
 
 // InPod reports whether a run was in a runner's pod.
-func InPod(e *bundle.Environment) bool { return runnerPod().MatchString(e.Hostname) }
+func InPod(e *bundle.Environment) bool { return runnerPod.MatchString(e.Hostname) }
 
 // OfEnvironment returns the facts of environment.json.
 func OfEnvironment(e bundle.Environment) (Facts, error) {

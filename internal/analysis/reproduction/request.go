@@ -3,11 +3,11 @@ package reproduction
 import (
 	"crypto/sha256"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Asked are facts of what a run was asked for, by the names that --set takes: load.bs, spec.rates.parallel.interval.
@@ -19,17 +19,17 @@ type Asked struct {
 }
 
 // storageNames are facts of the storage that is measured, or that have no part in the load.
-var storageNames = lazy.Regexp(`^seed$|\.(storageClass|snapshotClass|volumeSnapshotClass|image)$|` +
+var storageNames = regexp.MustCompile(`^seed$|\.(storageClass|snapshotClass|volumeSnapshotClass|image)$|` +
 	`^benchmark\.(slos|outputs|maxOutput|cost|description)\b|\.objectSpec\.storage\.|^limits\.`)
 
 // around are the facts of Asked.Around, besides workload[NAME].
 var around = []string{"platform", "inject"}
 
 // variable matches a variable as the Benchmark gives it; the resolved ones include it.
-var variable = lazy.Regexp(`^benchmark\.actions\[([^]]*)\]\.createObjSpec\.vars\.(.*)$`)
+var variable = regexp.MustCompile(`^benchmark\.actions\[([^]]*)\]\.createObjSpec\.vars\.(.*)$`)
 
 // element matches the name of an element of a list.
-var element = lazy.Regexp(`\[([^]]*)\]`)
+var element = regexp.MustCompile(`\[([^]]*)\]`)
 
 // AskedOf returns what a run was asked for. Of an object workload it is the file.
 func AskedOf(r *bundle.Run) (Asked, error) {
@@ -43,11 +43,11 @@ func AskedOf(r *bundle.Run) (Asked, error) {
 	}
 	for name, value := range all {
 		switch {
-		case storageNames().MatchString(name):
+		case storageNames.MatchString(name):
 		case slices.Contains(around, name) || strings.HasPrefix(name, "workload["):
 			a.Around[name] = value
 		case groupOf(name) == Request:
-			if m := variable().FindStringSubmatch(name); m != nil {
+			if m := variable.FindStringSubmatch(name); m != nil {
 				if _, resolved := all["variables."+m[1]+"."+m[2]]; resolved {
 					continue
 				}
@@ -66,5 +66,5 @@ func settable(name string) string {
 	if rest, ok := strings.CutPrefix(name, "benchmark."); ok {
 		name = "spec." + rest
 	}
-	return element().ReplaceAllString(name, ".$1")
+	return element.ReplaceAllString(name, ".$1")
 }

@@ -1,11 +1,11 @@
 package reproduction
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Settings are the facts by which runs of a series may differ.
@@ -25,17 +25,17 @@ func SettingsOf(b *bundle.Bundle) (Settings, error) {
 }
 
 // noSettings are facts of a request that have no part in what is measured, or that another fact includes.
-var noSettings = lazy.Regexp(`^seed$|^limits\.|^benchmark\.(slos|outputs|maxOutput|cost|description)\b`)
+var noSettings = regexp.MustCompile(`^seed$|^limits\.|^benchmark\.(slos|outputs|maxOutput|cost|description)\b`)
 
 // Changed returns what differs from the settings of an earlier run, by the names that --set takes: what was asked for,
 // storage, machine and programs.
 func (s Settings) Changed(earlier Settings) (list []Difference) {
 	c := CompareFacts(earlier.facts, s.facts, [2]int{earlier.format, s.format})
 	for _, d := range c.Differences {
-		if d.Group == Place || noSettings().MatchString(d.Fact) {
+		if d.Group == Place || noSettings.MatchString(d.Fact) {
 			continue
 		}
-		if m := variable().FindStringSubmatch(d.Fact); m != nil {
+		if m := variable.FindStringSubmatch(d.Fact); m != nil {
 			resolved := "variables." + m[1] + "." + m[2]
 			if slices.ContainsFunc(c.Differences, func(d Difference) bool { return d.Fact == resolved }) {
 				continue

@@ -3,12 +3,12 @@ package cosbench
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/hints"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
@@ -308,11 +308,11 @@ func (p *parser) selector(n *node, c config, key string) selector.Spec {
 }
 
 // severalNumbers is a constant of more than one number.
-var severalNumbers = lazy.Regexp(`^(c\(\s*[0-9]+)\s*(?:,\s*[0-9]+\s*)+(\).*)$`)
+var severalNumbers = regexp.MustCompile(`^(c\(\s*[0-9]+)\s*(?:,\s*[0-9]+\s*)+(\).*)$`)
 
 // constant returns the text of a selector. Of a constant of several numbers COSBench takes the first.
 func (p *parser) constant(e entry) string {
-	m := severalNumbers().FindStringSubmatch(e.value)
+	m := severalNumbers.FindStringSubmatch(e.value)
 	if m == nil {
 		return e.value
 	}

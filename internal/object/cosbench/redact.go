@@ -11,12 +11,11 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 )
 
 // secretKey matches the keys of credentials in config strings.
-var secretKey = lazy.Regexp(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
+var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
 // attributes are the names in a file other than the keys of its configs.
 var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown " +
@@ -161,14 +160,14 @@ type meant struct {
 }
 
 // entity matches an entity such as &amp; or &#x26; at the beginning.
-var entity = lazy.Regexp(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});`)
+var entity = regexp.MustCompile(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});`)
 
 func meaning(raw []byte) *meant {
 	m := &meant{raw: raw, text: make([]byte, 0, len(raw)), at: make([]int, 0, len(raw)+1)}
 	for i := 0; i < len(raw); {
 		one, n := raw[i:i+1], 1
 		if raw[i] == '&' {
-			if e := entity().Find(raw[i:]); e != nil {
+			if e := entity.Find(raw[i:]); e != nil {
 				one, n = []byte(html.UnescapeString(string(e))), len(e)
 			}
 		}
@@ -193,7 +192,7 @@ func (m *meant) blank(i int) bool {
 func (m *meant) values() (spans [][2]int) {
 	quote := byte(0)
 	for from := 0; ; {
-		key := secretKey().FindIndex(m.text[from:])
+		key := secretKey.FindIndex(m.text[from:])
 		if key == nil {
 			return spans
 		}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/hints"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/spread"
@@ -200,14 +200,14 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 }
 
 var (
-	variable    = lazy.Regexp(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-	placeholder = lazy.Regexp(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
+	variable    = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	placeholder = regexp.MustCompile(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
 )
 
 // expand replaces environment variables and rejects placeholders.
 func (p *parser) expand(e entry) (string, bool) {
 	ok := true
-	value := variable().ReplaceAllStringFunc(e.value, func(m string) string {
+	value := variable.ReplaceAllStringFunc(e.value, func(m string) string {
 		name := m[2 : len(m)-1]
 		if p.getenv != nil {
 			if v, found := p.getenv(name); found {
@@ -218,7 +218,7 @@ func (p *parser) expand(e entry) (string, bool) {
 		ok = false
 		return ""
 	})
-	if ok && placeholder().MatchString(strings.TrimSpace(e.value)) {
+	if ok && placeholder.MatchString(strings.TrimSpace(e.value)) {
 		p.failOnce(e.line, "write it, or ${NAME} to take it from the environment; credentials may be left out, "+
 			"see docs/reference/object.md",
 			"%s is still the placeholder %s", e.key, clip(e.value))

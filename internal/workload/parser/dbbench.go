@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -130,28 +130,28 @@ func (d *dbBench) run(name string) *dbRun {
 }
 
 // dbError is a message of an operation that failed.
-var dbError = lazy.Regexp(`(?m)^.*\b(?:error|Error|failed|unknown benchmark)\b.*$`)
+var dbError = regexp.MustCompile(`(?m)^.*\b(?:error|Error|failed|unknown benchmark)\b.*$`)
 
 func (d *dbBench) readErrors(text string) {
-	d.failed = strings.TrimSpace(dbError().FindString(text))
+	d.failed = strings.TrimSpace(dbError.FindString(text))
 	d.failed = d.failed[:min(len(d.failed), 200)]
 }
 
 // Lines of db_bench's stdout.
 var (
-	dbLine  = lazy.Regexp(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds (\d+) operations;(.*)$`)
-	dbData  = lazy.Regexp(`([\d.]+) MB/s`)
-	dbSeen  = lazy.Regexp(`\((\d+) of (\d+) found\)`)
-	dbKind  = lazy.Regexp(`^Microseconds per (\w+):$`)
-	dbWait  = lazy.Regexp(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
-	dbAfter = lazy.Regexp(`(?m)^(?:Microseconds per \w+|STATISTICS):$`)
-	dbSlow  = lazy.Regexp(`^WARNING: (.*(?:slow|Optimization).*)$`)
+	dbLine  = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds (\d+) operations;(.*)$`)
+	dbData  = regexp.MustCompile(`([\d.]+) MB/s`)
+	dbSeen  = regexp.MustCompile(`\((\d+) of (\d+) found\)`)
+	dbKind  = regexp.MustCompile(`^Microseconds per (\w+):$`)
+	dbWait  = regexp.MustCompile(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
+	dbAfter = regexp.MustCompile(`(?m)^(?:Microseconds per \w+|STATISTICS):$`)
+	dbSlow  = regexp.MustCompile(`^WARNING: (.*(?:slow|Optimization).*)$`)
 )
 
 func (d *dbBench) readText(r *dbRun, text string) {
 	// Histograms and statistics end in an empty line each, and are the last that db_bench prints.
 	r.cut = text != "" && !strings.HasSuffix(text, "\n") ||
-		dbAfter().MatchString(text) && !strings.HasSuffix(text, "\n\n")
+		dbAfter.MatchString(text) && !strings.HasSuffix(text, "\n\n")
 	var now *dbResult
 	var latency *dbLatency
 	for row := range strings.Lines(text) {
@@ -159,24 +159,24 @@ func (d *dbBench) readText(r *dbRun, text string) {
 			break
 		}
 		row = strings.TrimSpace(row)
-		if m := dbLine().FindStringSubmatch(row); m != nil {
+		if m := dbLine.FindStringSubmatch(row); m != nil {
 			now, latency = newDBResult(m), nil
 			if now.unread != "" {
 				r.unread.add(r.name, now.unread)
 			}
 			r.benchmarks = append(r.benchmarks, now)
-		} else if m := dbKind().FindStringSubmatch(row); m != nil && now != nil {
+		} else if m := dbKind.FindStringSubmatch(row); m != nil && now != nil {
 			latency = &dbLatency{kind: m[1]}
 			now.latencies = append(now.latencies, latency)
-		} else if m := dbWait().FindStringSubmatch(row); m != nil {
+		} else if m := dbWait.FindStringSubmatch(row); m != nil {
 			r.stall = m[1]
-		} else if m := dbSlow().FindStringSubmatch(row); m != nil {
+		} else if m := dbSlow.FindStringSubmatch(row); m != nil {
 			if !slices.ContainsFunc(d.res.Warnings, func(w Warning) bool { return w.Code == "dbBenchSlow" }) {
 				d.warn("dbBenchSlow", "db_bench says: %s", m[1])
 			}
 		} else if latency != nil {
 			latency.read(row)
-		} else if dbBucketLine().MatchString(row) || strings.HasPrefix(row, "rocksdb.stall.micros ") {
+		} else if dbBucketLine.MatchString(row) || strings.HasPrefix(row, "rocksdb.stall.micros ") {
 			r.unread.add(r.name, row)
 		}
 	}
@@ -188,12 +188,12 @@ func newDBResult(m []string) *dbResult {
 	b.add(rocksOps, m[3], 1)
 	b.seconds, _ = strconv.ParseFloat(m[4], 64)
 	b.add(rocksCount, m[5], 1)
-	if rate := dbData().FindStringSubmatch(m[6]); rate == nil && strings.Contains(m[6], "MB/s") {
+	if rate := dbData.FindStringSubmatch(m[6]); rate == nil && strings.Contains(m[6], "MB/s") {
 		b.unread = m[0]
 	} else if rate != nil {
 		b.add(rocksData, rate[1], 1<<20)
 	}
-	if seen := dbSeen().FindStringSubmatch(m[6]); seen != nil {
+	if seen := dbSeen.FindStringSubmatch(m[6]); seen != nil {
 		b.found, b.all = seen[1], seen[2]
 	}
 	return b

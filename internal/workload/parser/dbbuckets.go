@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // dbLatency is a histogram as RocksDB prints it, in µs.
@@ -24,12 +24,12 @@ type dbLatency struct {
 type dbBucket struct{ low, high, n int64 }
 
 var (
-	dbCount       = lazy.Regexp(`^Count: (\d+) Average: ([\d.]+) `)
-	dbBounds      = lazy.Regexp(`^Min: (\d+) .*Max: (\d+)$`)
-	dbPercentile  = lazy.Regexp(`P([\d.]+): ([\d.]+)`)
-	dbBucketLine  = lazy.Regexp(`^[(\[]\s*(\d+),\s*(\d+) \]\s+(\d+)\s`)
+	dbCount       = regexp.MustCompile(`^Count: (\d+) Average: ([\d.]+) `)
+	dbBounds      = regexp.MustCompile(`^Min: (\d+) .*Max: (\d+)$`)
+	dbPercentile  = regexp.MustCompile(`P([\d.]+): ([\d.]+)`)
+	dbBucketLine  = regexp.MustCompile(`^[(\[]\s*(\d+),\s*(\d+) \]\s+(\d+)\s`)
 	errNoCount    = errors.New("it has no count")
-	dbPercentiles = lazy.Regexp(`^Percentiles: `)
+	dbPercentiles = regexp.MustCompile(`^Percentiles: `)
 )
 
 // maxDBMicros is the greatest accepted value of a bucket. RocksDB's last bucket ends beyond it.
@@ -37,20 +37,20 @@ const maxDBMicros = int64(math.MaxInt64 / 1000)
 
 // read reads one line of the histogram.
 func (l *dbLatency) read(row string) {
-	if m := dbCount().FindStringSubmatch(row); m != nil {
+	if m := dbCount.FindStringSubmatch(row); m != nil {
 		l.n, _ = strconv.ParseInt(m[1], 10, 64)
 		l.average, _ = strconv.ParseFloat(m[2], 64)
-	} else if m := dbBounds().FindStringSubmatch(row); m != nil {
+	} else if m := dbBounds.FindStringSubmatch(row); m != nil {
 		l.min, l.max = micros(m[1]), micros(m[2])
-	} else if dbPercentiles().MatchString(row) {
-		for _, m := range dbPercentile().FindAllStringSubmatch(row, -1) {
+	} else if dbPercentiles.MatchString(row) {
+		for _, m := range dbPercentile.FindAllStringSubmatch(row, -1) {
 			p, err1 := strconv.ParseFloat(m[1], 64)
 			v, err2 := strconv.ParseFloat(m[2], 64)
 			if err1 == nil && err2 == nil {
 				l.percentiles = append(l.percentiles, [2]float64{p, v})
 			}
 		}
-	} else if m := dbBucketLine().FindStringSubmatch(row); m != nil {
+	} else if m := dbBucketLine.FindStringSubmatch(row); m != nil {
 		n, err := strconv.ParseInt(m[3], 10, 64)
 		if err == nil {
 			l.buckets = append(l.buckets, dbBucket{micros(m[1]), micros(m[2]), n})

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -120,12 +120,12 @@ type etcdSecond struct{ puts, latency, covered float64 }
 
 // Lines of a report.
 var (
-	etcdFigure = lazy.Regexp(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t(\S+)(?: secs\.)?$`)
-	etcdBin    = lazy.Regexp(`^  \S+ \[(\d{1,12})\]\t\|`)
-	etcdShare  = lazy.Regexp(`^  ([\d.]+)% in (\S+) secs\.$`)
-	etcdRow    = lazy.Regexp(`^(\d{9,10}),(\S+),(\S+),(\S+),(\d{1,12})$`)
-	etcdError  = lazy.Regexp(`^  \[(\d{1,12})\]\t(.*)$`)
-	etcdEnd    = lazy.Regexp(`^cnsbench: put ended at (\d{9,10}\.\d{1,9})$`)
+	etcdFigure = regexp.MustCompile(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t(\S+)(?: secs\.)?$`)
+	etcdBin    = regexp.MustCompile(`^  \S+ \[(\d{1,12})\]\t\|`)
+	etcdShare  = regexp.MustCompile(`^  ([\d.]+)% in (\S+) secs\.$`)
+	etcdRow    = regexp.MustCompile(`^(\d{9,10}),(\S+),(\S+),(\S+),(\d{1,12})$`)
+	etcdError  = regexp.MustCompile(`^  \[(\d{1,12})\]\t(.*)$`)
+	etcdEnd    = regexp.MustCompile(`^cnsbench: put ended at (\d{9,10}\.\d{1,9})$`)
 )
 
 // readText reads the reports of one file; a half-written one is left out.
@@ -147,7 +147,7 @@ func (e *etcd) readText(name, text string) {
 		if row == "Summary:" {
 			complete()
 			r = &etcdRound{figures: map[string]float64{}, quantiles: map[string]float64{}}
-		} else if m := etcdError().FindStringSubmatch(row); m != nil {
+		} else if m := etcdError.FindStringSubmatch(row); m != nil {
 			e.failed += etcdNumber(m[1])
 			if e.reason == "" {
 				e.reason = m[2][:min(len(m[2]), 200)]
@@ -161,20 +161,20 @@ func (e *etcd) readText(name, text string) {
 
 // read takes one line of the report, and says whether it is the last.
 func (r *etcdRound) read(row string) bool {
-	if m := etcdFigure().FindStringSubmatch(row); m != nil {
+	if m := etcdFigure.FindStringSubmatch(row); m != nil {
 		r.figures[m[1]] = etcdNumber(m[2])
-	} else if m := etcdBin().FindStringSubmatch(row); m != nil {
+	} else if m := etcdBin.FindStringSubmatch(row); m != nil {
 		r.puts += etcdNumber(m[1])
 	} else if row == "Latency distribution:" {
 		r.allBins = true
-	} else if m := etcdShare().FindStringSubmatch(row); m != nil {
+	} else if m := etcdShare.FindStringSubmatch(row); m != nil {
 		r.quantiles[m[1]] = etcdNumber(m[2])
-	} else if m := etcdRow().FindStringSubmatch(row); m != nil {
+	} else if m := etcdRow.FindStringSubmatch(row); m != nil {
 		unix, _ := strconv.ParseInt(m[1], 10, 64) // digits all
 		if average, err := time.ParseDuration(m[3]); err == nil && average >= 0 {
 			r.samples = append(r.samples, etcdSample{unix: unix, average: average, puts: etcdNumber(m[5])})
 		}
-	} else if m := etcdEnd().FindStringSubmatch(row); m != nil {
+	} else if m := etcdEnd.FindStringSubmatch(row); m != nil {
 		r.ended = etcdNumber(m[1])
 		return true
 	}

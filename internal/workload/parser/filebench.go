@@ -3,12 +3,12 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -82,34 +82,34 @@ type fbFlowop []string
 
 // Lines of the output. Numbers may be padded with spaces.
 var (
-	fbVersion = lazy.Regexp(`^Filebench Version (\S+)`)
-	fbBegin   = lazy.Regexp(`^([\d.]+): Running\.\.\.$`)
-	fbTook    = lazy.Regexp(`^[\d.]+: Run took \d+ seconds`)
-	fbTable   = lazy.Regexp(`^[\d.]+: Per-Operation Breakdown$`)
-	fbLine    = lazy.Regexp(`^(\S+)\s+(\d+)ops\s+(\d+)ops/s\s+([\d.]+)mb/s\s+([\d.]+)ms/op` +
+	fbVersion = regexp.MustCompile(`^Filebench Version (\S+)`)
+	fbBegin   = regexp.MustCompile(`^([\d.]+): Running\.\.\.$`)
+	fbTook    = regexp.MustCompile(`^[\d.]+: Run took \d+ seconds`)
+	fbTable   = regexp.MustCompile(`^[\d.]+: Per-Operation Breakdown$`)
+	fbLine    = regexp.MustCompile(`^(\S+)\s+(\d+)ops\s+(\d+)ops/s\s+([\d.]+)mb/s\s+([\d.]+)ms/op` +
 		`(?:\s+\[\s*([\d.]+)ms\s+-\s+([\d.]+)ms\])?$`)
-	fbSummary = lazy.Regexp(`^([\d.]+): IO Summary:\s+(\d+) ops\s+([\d.]+) ops/s\s+(\d+)/(\d+) rd/wr\s+` +
+	fbSummary = regexp.MustCompile(`^([\d.]+): IO Summary:\s+(\d+) ops\s+([\d.]+) ops/s\s+(\d+)/(\d+) rd/wr\s+` +
 		`([\d.]+)mb/s\s+([\d.]+)ms/op$`)
-	fbFailed = lazy.Regexp(`Unexpected Process termination.*|NO VALID RESULTS!.*|Failed to .*|` +
+	fbFailed = regexp.MustCompile(`Unexpected Process termination.*|NO VALID RESULTS!.*|Failed to .*|` +
 		`.*[Nn]o space left.*|.*syntax error.*|Warning: no run command.*`)
 )
 
 func (f *filebench) line(row string) {
-	if m := fbSummary().FindStringSubmatch(row); m != nil {
+	if m := fbSummary.FindStringSubmatch(row); m != nil {
 		f.statistics(m[1:])
-	} else if m := fbLine().FindStringSubmatch(row); m != nil {
+	} else if m := fbLine.FindStringSubmatch(row); m != nil {
 		f.now = append(f.now, m[1:])
 	} else if strings.Contains(row, "ops/s") {
 		f.unread.add("stdout", row)
-	} else if fbTable().MatchString(row) {
+	} else if fbTable.MatchString(row) {
 		f.now = nil
-	} else if m := fbBegin().FindStringSubmatch(row); m != nil {
+	} else if m := fbBegin.FindStringSubmatch(row); m != nil {
 		f.running = fbNumber(m[1])
-	} else if fbTook().MatchString(row) {
+	} else if fbTook.MatchString(row) {
 		f.ran = true
-	} else if m := fbVersion().FindStringSubmatch(row); m != nil && m[1][:min(3, len(m[1]))] != "1.5" {
+	} else if m := fbVersion.FindStringSubmatch(row); m != nil && m[1][:min(3, len(m[1]))] != "1.5" {
 		f.warn("outputUnread", "Filebench %s prints other figures: want version 1.5", m[1])
-	} else if m := fbFailed().FindString(row); m != "" && f.failed == "" {
+	} else if m := fbFailed.FindString(row); m != "" && f.failed == "" {
 		f.failed = m[:min(len(m), 200)]
 	}
 }

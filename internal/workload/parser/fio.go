@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -68,7 +68,7 @@ func (f *fioRun) load() error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		m := histLogName().FindStringSubmatch(name)
+		m := histLogName.FindStringSubmatch(name)
 		switch {
 		case m != nil:
 			found = true
@@ -90,7 +90,7 @@ func (f *fioRun) load() error {
 }
 
 // terminationMessage matches fio's output after SIGTERM.
-var terminationMessage = lazy.Regexp(`^\s*(fio: terminating on signal 15\s*)+$`)
+var terminationMessage = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
 
 func (f *fioRun) loadReport(name string) error {
 	b, ok, err := f.text(name, maxReport)
@@ -102,7 +102,7 @@ func (f *fioRun) loadReport(name string) error {
 		f.warn("outputUnread", "%s %v", name, err)
 		return nil
 	}
-	if out.between != "" && !(f.in.Terminated && terminationMessage().MatchString(out.between)) {
+	if out.between != "" && !(f.in.Terminated && terminationMessage.MatchString(out.between)) {
 		f.warn("fioMessages", "%s: fio printed: %s", name, out.between)
 	}
 	for _, what := range out.findings() {

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
@@ -158,7 +158,7 @@ type fioOutput struct {
 }
 
 // fioDocument matches the begin of a document, or of a list of some.
-var fioDocument = lazy.Regexp(`(?m)^[ \t]*[\[{]`)
+var fioDocument = regexp.MustCompile(`(?m)^[ \t]*[\[{]`)
 
 // isFio says whether a text that begins with a JSON object is fio's.
 func isFio(text []byte) bool {
@@ -186,7 +186,7 @@ func decodeFio(text []byte) (*fioOutput, error) {
 		}
 	}
 	for len(text) > 0 {
-		at := fioDocument().FindIndex(text)
+		at := fioDocument.FindIndex(text)
 		if at == nil {
 			note(text)
 			break

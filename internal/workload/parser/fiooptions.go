@@ -3,12 +3,12 @@ package parser
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
@@ -48,7 +48,7 @@ func (j *fioJob) ios() (n int64) {
 // leastShare is the least run time ÷ the requested time of a time_based job.
 const leastShare = 0.9
 
-var fioTimeText = lazy.Regexp(`^(?i)[0-9]+(\.[0-9]+)?(d|h|m|s|ms|msec|us|usec)?$`)
+var fioTimeText = regexp.MustCompile(`^(?i)[0-9]+(\.[0-9]+)?(d|h|m|s|ms|msec|us|usec)?$`)
 
 func (f *fioRun) compareRuntime(j *fioJob) string {
 	name, value, ok := j.firstOption("runtime", "timeout")
@@ -56,7 +56,7 @@ func (f *fioRun) compareRuntime(j *fioJob) string {
 		return ""
 	}
 	ran := j.runtime()
-	if !fioTimeText().MatchString(value) {
+	if !fioTimeText.MatchString(value) {
 		return fmt.Sprintf("%s=%s is not a time that fio understands: it ran for %v", name, value, ran)
 	}
 	ended := f.in.Terminated || j.Error != 0 || strings.Contains(j.report.messages, "terminating on signal") ||

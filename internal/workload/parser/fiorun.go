@@ -2,12 +2,12 @@ package parser
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -48,7 +48,7 @@ func (f *fioRun) label(j *fioJob) string {
 	return "job " + name + ": "
 }
 
-var histLogName = lazy.Regexp(`_clat_hist(?:\.(\d+))?\.log$`)
+var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
 
 // fioDirections are the directions of I/O in the order of fio's numbers.
 var fioDirections = []string{metric.Read, metric.Write, metric.Trim}

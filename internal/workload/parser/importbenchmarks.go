@@ -2,23 +2,23 @@ package parser
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 var (
 	// goProcs is the suffix with GOMAXPROCS of a benchmark's name; there is none if it is 1.
-	goProcs = lazy.Regexp(`^(.*)-([0-9]+)$`)
+	goProcs = regexp.MustCompile(`^(.*)-([0-9]+)$`)
 	// goEnd are the lines that end a package.
-	goEnd  = lazy.Regexp(`^(?:PASS$|ok\s+(\S+)|\?\s)`)
-	goFail = lazy.Regexp(`^(FAIL|--- FAIL|panic:|exit status)`)
+	goEnd  = regexp.MustCompile(`^(?:PASS$|ok\s+(\S+)|\?\s)`)
+	goFail = regexp.MustCompile(`^(FAIL|--- FAIL|panic:|exit status)`)
 	// goSetting is a line of configuration, such as pkg: or cpu: (https://go.dev/design/14313-benchmark-format).
-	goSetting = lazy.Regexp(`^([a-z][^\s:A-Z]*):\s*(.*)$`)
+	goSetting = regexp.MustCompile(`^([a-z][^\s:A-Z]*):\s*(.*)$`)
 )
 
 func isBenchmarks(text string) bool {
@@ -71,17 +71,17 @@ func readBenchmarks(text string) (*imported.Report, error) {
 			x.line, x.pkg = i+1, pkg
 			results = append(results, *x)
 			ended = false
-		case goFail().MatchString(line):
+		case goFail.MatchString(line):
 			r.flag(imported.Invalid, "benchmarksFailed", "line %d: %s", i+1, bounded.Text(line, 100))
-		case goEnd().MatchString(line):
+		case goEnd.MatchString(line):
 			ended = true
-			if of := goEnd().FindStringSubmatch(line)[1]; of != "" && pkg != "" && of != pkg {
+			if of := goEnd.FindStringSubmatch(line)[1]; of != "" && pkg != "" && of != pkg {
 				r.flag(imported.Warning, "linesMissing",
 					"line %d ends package %s, but the last line pkg: names %s: results may be of "+
 						"another package than they are given to", i+1, of, pkg)
 			}
-		case goSetting().MatchString(line):
-			if m := goSetting().FindStringSubmatch(line); m[1] == "pkg" {
+		case goSetting.MatchString(line):
+			if m := goSetting.FindStringSubmatch(line); m[1] == "pkg" {
 				pkg = m[2]
 			}
 		default:
@@ -118,7 +118,7 @@ func goResultOf(words []string) (*goResult, error) {
 	}
 	x := &goResult{whole: strings.TrimPrefix(words[0], "Benchmark"), iterations: n, values: words[2:]}
 	x.name = x.whole
-	switch m := goProcs().FindStringSubmatch(x.whole); {
+	switch m := goProcs.FindStringSubmatch(x.whole); {
 	case m == nil:
 	case m[2] == "1": // Go writes none; this program does after a name that ends in a number
 		x.name, x.whole = m[1], m[1]

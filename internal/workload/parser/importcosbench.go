@@ -4,12 +4,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // cosbenchFigures are the columns that become figures, with their units. Times are in milliseconds.
@@ -32,10 +32,10 @@ var cosbenchStates = []string{"completed", "terminated", "failed", "cancelled", 
 	"launching", "submitting", "booting", "running", "closing", "authing", "queuing", "processing", "N/A"}
 
 var (
-	cosbenchNumber   = lazy.Regexp(`^([0-9]+(\.[0-9]+)?(E[0-9]+)?|N/A|)$`)
-	cosbenchPart     = lazy.Regexp(`^[0-9]{1,2}$`)
-	cosbenchLastPart = lazy.Regexp(`^[0-9]{1,2}%$`)
-	cosbenchRatio    = lazy.Regexp(`^([0-9.]+)%$`)
+	cosbenchNumber   = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(E[0-9]+)?|N/A|)$`)
+	cosbenchPart     = regexp.MustCompile(`^[0-9]{1,2}$`)
+	cosbenchLastPart = regexp.MustCompile(`^[0-9]{1,2}%$`)
+	cosbenchRatio    = regexp.MustCompile(`^([0-9.]+)%$`)
 )
 
 func isCOSBench(text string) bool {
@@ -164,19 +164,19 @@ func (c *cosbench) join(row, split []string) (joined []string, ok bool) {
 		if slices.Contains(split, column) {
 			part := strings.TrimSpace(row[i])
 			i++
-			if column == "Succ-Ratio" && !cosbenchLastPart().MatchString(part) || column != "Succ-Ratio" &&
-				!cosbenchPart().MatchString(part) {
+			if column == "Succ-Ratio" && !cosbenchLastPart.MatchString(part) || column != "Succ-Ratio" &&
+				!cosbenchPart.MatchString(part) {
 				return nil, false
 			}
 			cell += "." + part
 		}
 		switch {
 		case column == "Succ-Ratio":
-			if cell != "N/A" && !cosbenchRatio().MatchString(cell) {
+			if cell != "N/A" && !cosbenchRatio.MatchString(cell) {
 				return nil, false
 			}
 		case slices.Contains([]string{"Stage", "Op-Name", "Op-Type"}, column):
-		case !cosbenchNumber().MatchString(cell):
+		case !cosbenchNumber.MatchString(cell):
 			return nil, false
 		}
 		joined = append(joined, cell)
@@ -215,7 +215,7 @@ func (c *cosbench) row(row []string, number, of int) error {
 		counts[column] = x
 	}
 	ratio := c.cell(row, "Succ-Ratio")
-	if m := cosbenchRatio().FindStringSubmatch(ratio); m != nil {
+	if m := cosbenchRatio.FindStringSubmatch(ratio); m != nil {
 		share, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
 			return fmt.Errorf("invalid Succ-Ratio %q", ratio)

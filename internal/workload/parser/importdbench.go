@@ -2,22 +2,22 @@ package parser
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Lines of dbench's summary. Its figures are those that fio prints: "75.7k", "523MiB/s". A figure is empty where dbench
 // did not find it in fio's report.
 var (
-	dbenchBegin      = lazy.Regexp(`^= Dbench Summary =$`)
-	dbenchRandom     = lazy.Regexp(`^Random Read/Write IOPS: (\S*?)/(\S*?)\. BW: (\S*) / (\S*)$`)
-	dbenchDelay      = lazy.Regexp(`^Average Latency \((\w+)\) Read/Write: (\S*?) ?/ ?(\S*)$`)
-	dbenchSequential = lazy.Regexp(`^Sequential Read/Write: (\S*) / (\S*)$`)
-	dbenchMixed      = lazy.Regexp(`^Mixed Random Read/Write IOPS: (\S*?)/(\S*)$`)
-	dbenchRule       = lazy.Regexp(`^=+$`)
+	dbenchBegin      = regexp.MustCompile(`^= Dbench Summary =$`)
+	dbenchRandom     = regexp.MustCompile(`^Random Read/Write IOPS: (\S*?)/(\S*?)\. BW: (\S*) / (\S*)$`)
+	dbenchDelay      = regexp.MustCompile(`^Average Latency \((\w+)\) Read/Write: (\S*?) ?/ ?(\S*)$`)
+	dbenchSequential = regexp.MustCompile(`^Sequential Read/Write: (\S*) / (\S*)$`)
+	dbenchMixed      = regexp.MustCompile(`^Mixed Random Read/Write IOPS: (\S*?)/(\S*)$`)
+	dbenchRule       = regexp.MustCompile(`^=+$`)
 )
 
 func isDbench(text string) bool { return strings.Contains(text, "= Dbench Summary =") }
@@ -40,7 +40,7 @@ func readDbench(text string) (*imported.Report, error) {
 		rest = "= Dbench Summary =\n" + rest
 	}
 	err := d.lines(rest, line, []linePattern{
-		{dbenchBegin, d.begin}, {dbenchRule, nil}, {lazy.Regexp(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`),
+		{dbenchBegin, d.begin}, {dbenchRule, nil}, {regexp.MustCompile(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`),
 			nil},
 		{dbenchRandom, func(m []string) error {
 			return d.add("Random read IOPS", "IOPS", m[1], "Random write IOPS", "IOPS", m[2], "Random read bandwidth", "MiB/s",
@@ -141,7 +141,7 @@ func (d *dbenchSummary) end() {
 }
 
 // human matches a figure as fio prints it for people.
-var human = lazy.Regexp(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMGT]i?|k)?B/s)?$`)
+var human = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMGT]i?|k)?B/s)?$`)
 
 // bytesPerSecond are the units of fio's bandwidths.
 var bytesPerSecond = map[string]float64{"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
@@ -150,7 +150,7 @@ var bytesPerSecond = map[string]float64{"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 <
 
 // humanFigure reads a figure in IOPS, MiB/s, or a unit of time.
 func humanFigure(name, unit, text string) (float64, error) {
-	m := human().FindStringSubmatch(text)
+	m := human.FindStringSubmatch(text)
 	if m == nil || (unit == "MiB/s") != (m[3] != "") {
 		return 0, fmt.Errorf("invalid figure %q of %s", text, name)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func isFioJSON(text string) bool {
-	return strings.Contains(text, `"fio version"`) && fioDocument().MatchString(text)
+	return strings.Contains(text, `"fio version"`) && fioDocument.MatchString(text)
 }
 
 // readFio reads the IOPS, the bandwidth and the latencies of each job and direction of JSON reports. Reports of

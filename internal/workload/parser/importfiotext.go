@@ -3,37 +3,37 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Lines of fio's report for people (show_thread_status_normal and show_ddir_status in fio's stat.c).
 var (
-	fioTextSettings = lazy.Regexp(`^(?:<\S+> )?(.+): \(g=\d+\): rw=(\S+), bs=\(R\) (\d+)(B|KiB|MiB)-\S+, \(W\) (\d+)(B|KiB|MiB)-\S+, ` +
+	fioTextSettings = regexp.MustCompile(`^(?:<\S+> )?(.+): \(g=\d+\): rw=(\S+), bs=\(R\) (\d+)(B|KiB|MiB)-\S+, \(W\) (\d+)(B|KiB|MiB)-\S+, ` +
 		`\(T\) \S+, ioengine=(\S+), iodepth=(\d+)$`)
-	fioTextJob      = lazy.Regexp(`^(.+): \(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)(.*?): pid=(\d+): .*$`)
-	fioTextRate     = lazy.Regexp(`^(read|write|trim|mixed)\s*: IOPS=([0-9.]+[kM]?), BW=([0-9.]+(?:[KMGT]i?)?B/s) \(.*\)\(.*\)(?:; .*)?$`)
-	fioTextLatency  = lazy.Regexp(`^(slat|clat|lat|sync) \((nsec|usec|msec)\): min=\s*\S+, max=\s*\S+, avg=\s*([0-9.]+), stdev=\s*\S+$`)
-	fioTextTitle    = lazy.Regexp(`^(slat|clat|lat|sync) percentiles \((nsec|usec|msec)\):$`)
-	fioTextRow      = lazy.Regexp(`^\|(\s*[0-9.]+th=.*)$`)
-	fioTextCell     = lazy.Regexp(`([0-9.]+)th=\[\s*([0-9.]+[kM]?)\]`)
-	fioTextSync     = lazy.Regexp(`^fsync/fdatasync/sync_file_range:$`)
-	fioTextStarting = lazy.Regexp(`^(?:<\S+> )?Starting (.+)$`)
-	fioTextStarted  = lazy.Regexp(`(\d+) (?:process|thread)`)
-	fioTextLeftOut  = lazy.Regexp(`^(fio-\d|Run status group|Disk stats|bw \(|iops\s*:|lat \([num]sec\)\s*:|cpu\s*:|` +
+	fioTextJob      = regexp.MustCompile(`^(.+): \(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)(.*?): pid=(\d+): .*$`)
+	fioTextRate     = regexp.MustCompile(`^(read|write|trim|mixed)\s*: IOPS=([0-9.]+[kM]?), BW=([0-9.]+(?:[KMGT]i?)?B/s) \(.*\)\(.*\)(?:; .*)?$`)
+	fioTextLatency  = regexp.MustCompile(`^(slat|clat|lat|sync) \((nsec|usec|msec)\): min=\s*\S+, max=\s*\S+, avg=\s*([0-9.]+), stdev=\s*\S+$`)
+	fioTextTitle    = regexp.MustCompile(`^(slat|clat|lat|sync) percentiles \((nsec|usec|msec)\):$`)
+	fioTextRow      = regexp.MustCompile(`^\|(\s*[0-9.]+th=.*)$`)
+	fioTextCell     = regexp.MustCompile(`([0-9.]+)th=\[\s*([0-9.]+[kM]?)\]`)
+	fioTextSync     = regexp.MustCompile(`^fsync/fdatasync/sync_file_range:$`)
+	fioTextStarting = regexp.MustCompile(`^(?:<\S+> )?Starting (.+)$`)
+	fioTextStarted  = regexp.MustCompile(`(\d+) (?:process|thread)`)
+	fioTextLeftOut  = regexp.MustCompile(`^(fio-\d|Run status group|Disk stats|bw \(|iops\s*:|lat \([num]sec\)\s*:|cpu\s*:|` +
 		`IO depths\s*:|submit\s*:|complete\s*:|issued (rwts?:|r/w)|latency\s*:|(READ|WRITE|TRIM|MIXED): |\S+: ios=|Jobs: \d|` +
 		`<\S+> |hostname=|.*: Laying out IO file|clat prio|steadystate|\.\.\.$|fio: |note: |terminate|md\d+:|All clients)`)
-	fioTextTerse = lazy.Regexp(`^[345];fio-`)
+	fioTextTerse = regexp.MustCompile(`^[345];fio-`)
 )
 
 func isFioText(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if fioTextJob().MatchString(line) || fioTextTerse().MatchString(line) {
+		if fioTextJob.MatchString(line) || fioTextTerse.MatchString(line) {
 			return !isFioJSON(text)
 		}
 	}
@@ -68,7 +68,7 @@ var nanoseconds = map[string]float64{"nsec": 1, "usec": 1e3, "msec": 1e6}
 // readFioText reads the report that fio prints without --output-format: the same figures, with the same names, as from
 // its JSON, but rounded as printed. Of the reports of --status-interval the last one of each job counts.
 func readFioText(text string) (*imported.Report, error) {
-	if fioTextTerse().MatchString(strings.TrimSpace(text)) {
+	if fioTextTerse.MatchString(strings.TrimSpace(text)) {
 		return nil, errors.New("this is fio's terse output: run fio with --output-format=json")
 	}
 	f := &fioText{options: map[string]map[string]string{}}
@@ -139,7 +139,7 @@ func (f *fioText) settings(m []string) error {
 }
 
 func (f *fioText) starting(m []string) error {
-	for _, n := range fioTextStarted().FindAllStringSubmatch(m[1], -1) {
+	for _, n := range fioTextStarted.FindAllStringSubmatch(m[1], -1) {
 		started, err := strconv.Atoi(n[1])
 		if err != nil {
 			return err
@@ -229,7 +229,7 @@ func (f *fioText) percentiles(m []string) error {
 
 // row reads percentiles; those that the JSON's figures have too.
 func (f *fioText) row(m []string) error {
-	cells := fioTextCell().FindAllStringSubmatch(m[1], -1)
+	cells := fioTextCell.FindAllStringSubmatch(m[1], -1)
 	if len(cells) != strings.Count(m[1], "th=") {
 		return fmt.Errorf("invalid percentiles %q", m[1])
 	}
@@ -254,7 +254,7 @@ func (f *fioText) row(m []string) error {
 
 // fioHuman reads a number of fio with its unit: "24.4k", "791KiB/s".
 func fioHuman(text string) (float64, error) {
-	m := human().FindStringSubmatch(text)
+	m := human.FindStringSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("invalid number %q of fio", text)
 	}

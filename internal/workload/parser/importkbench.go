@@ -3,22 +3,22 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Lines of the summaries of kbench (fio/parse.sh and fio/cmp_parse.sh of yasker/kbench).
 var (
-	kbenchBegin   = lazy.Regexp(`^FIO Benchmark (Summary|Compar[a-z]+ Summary)$`)
-	kbenchFor     = lazy.Regexp(`^For: (.+)$`)
-	kbenchSetting = lazy.Regexp(`^(SIZE|Size|QUICK MODE|Quick Mode|CPU Idleness Profiling): ?(.*)$`)
-	kbenchTitle   = lazy.Regexp(`^(IOPS|Bandwidth in KiB/sec|Latency in ns) \(Read/Write\)$`)
-	kbenchRow     = lazy.Regexp(`^(Random|Sequential): +(\S*) / (\S*?)(?: +vs +(\S*) / (\S*) +: +.*)?$`)
-	kbenchLeftOut = lazy.Regexp(`^(=+$|TEST_\w+: |Benchmarking \S+\.fio into |CPU Idleness: |.+ vs .+ : +Change$|QUICK MODE ENABLED$)`)
-	kbenchNumber  = lazy.Regexp(`^[0-9]{1,3}(,[0-9]{3})*$|^[0-9]+$`)
+	kbenchBegin   = regexp.MustCompile(`^FIO Benchmark (Summary|Compar[a-z]+ Summary)$`)
+	kbenchFor     = regexp.MustCompile(`^For: (.+)$`)
+	kbenchSetting = regexp.MustCompile(`^(SIZE|Size|QUICK MODE|Quick Mode|CPU Idleness Profiling): ?(.*)$`)
+	kbenchTitle   = regexp.MustCompile(`^(IOPS|Bandwidth in KiB/sec|Latency in ns) \(Read/Write\)$`)
+	kbenchRow     = regexp.MustCompile(`^(Random|Sequential): +(\S*) / (\S*?)(?: +vs +(\S*) / (\S*) +: +.*)?$`)
+	kbenchLeftOut = regexp.MustCompile(`^(=+$|TEST_\w+: |Benchmarking \S+\.fio into |CPU Idleness: |.+ vs .+ : +Change$|QUICK MODE ENABLED$)`)
+	kbenchNumber  = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})*$|^[0-9]+$`)
 )
 
 func isKbench(text string) bool {
@@ -135,7 +135,7 @@ func (k *kbench) row(m []string) error {
 }
 
 func kbenchValue(text string) (float64, error) {
-	if !kbenchNumber().MatchString(text) {
+	if !kbenchNumber.MatchString(text) {
 		return 0, fmt.Errorf("invalid number %q", text)
 	}
 	return strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)

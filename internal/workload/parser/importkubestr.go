@@ -4,25 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Lines of the output of kubestr fio.
 var (
-	kubestrBegin   = lazy.Regexp(`^FIO test results:$`)
-	kubestrJob     = lazy.Regexp(`^JobName:\s*(.*)$`)
-	kubestrOptions = lazy.Regexp(`^blocksize=(\S*) filesize=(\S*) iodepth=(\S*) rw=(\S*)$`)
-	kubestrSide    = lazy.Regexp(`^(read|write|trim):$`)
-	kubestrFigures = lazy.Regexp(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`)
-	kubestrGlobal  = lazy.Regexp(`^Global options - (.*)$`)
-	kubestrLeftOut = lazy.Regexp(`^(PVC (created|deleted)|Pod (created|deleted)|Running FIO test|Elapsed time-|FIO version - |` +
+	kubestrBegin   = regexp.MustCompile(`^FIO test results:$`)
+	kubestrJob     = regexp.MustCompile(`^JobName:\s*(.*)$`)
+	kubestrOptions = regexp.MustCompile(`^blocksize=(\S*) filesize=(\S*) iodepth=(\S*) rw=(\S*)$`)
+	kubestrSide    = regexp.MustCompile(`^(read|write|trim):$`)
+	kubestrFigures = regexp.MustCompile(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`)
+	kubestrGlobal  = regexp.MustCompile(`^Global options - (.*)$`)
+	kubestrLeftOut = regexp.MustCompile(`^(PVC (created|deleted)|Pod (created|deleted)|Running FIO test|Elapsed time-|FIO version - |` +
 		`iops: min=|bw\(KiB/s\): min=|\S+: ios=|- +OK$)`)
-	kubestrDisk = lazy.Regexp(`^Disk stats \(read/write\):$`)
+	kubestrDisk = regexp.MustCompile(`^Disk stats \(read/write\):$`)
 )
 
 func isKubestr(text string) bool {

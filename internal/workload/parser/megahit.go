@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
@@ -82,15 +82,15 @@ type megahit struct {
 
 // Lines of the log. Those of a stage are written as Python prints bytes.
 var (
-	megahitRow    = lazy.Regexp(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d - (.*)$`)
-	megahitReal   = lazy.Regexp(` - Real: ([\d.]+)\\t`)
-	megahitResult = lazy.Regexp(` - (\d+) contigs, total (\d+) bp, .*N50 (\d+) bp$`)
-	megahitEnd    = lazy.Regexp(` - ALL DONE\. Time elapsed: ([\d.]+) seconds\s*$`)
-	megahitFailed = lazy.Regexp(`FATAL .*|^\w+Error: .*|option .* not recognized|Exit code -?\d+$`)
+	megahitRow    = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d - (.*)$`)
+	megahitReal   = regexp.MustCompile(` - Real: ([\d.]+)\\t`)
+	megahitResult = regexp.MustCompile(` - (\d+) contigs, total (\d+) bp, .*N50 (\d+) bp$`)
+	megahitEnd    = regexp.MustCompile(` - ALL DONE\. Time elapsed: ([\d.]+) seconds\s*$`)
+	megahitFailed = regexp.MustCompile(`FATAL .*|^\w+Error: .*|option .* not recognized|Exit code -?\d+$`)
 )
 
 func (m *megahit) line(row string) {
-	if s := megahitRow().FindStringSubmatch(row); s != nil {
+	if s := megahitRow.FindStringSubmatch(row); s != nil {
 		for _, stage := range megahitStages {
 			if strings.HasPrefix(s[1], stage.begin) {
 				m.stage = stage.time.Name
@@ -98,18 +98,18 @@ func (m *megahit) line(row string) {
 			}
 		}
 	}
-	if s := megahitReal().FindStringSubmatch(row); s != nil {
+	if s := megahitReal.FindStringSubmatch(row); s != nil {
 		if m.ended++; m.stage != "" {
 			m.stages[m.stage] += seconds(s[1])
 		}
-	} else if s := megahitResult().FindStringSubmatch(row); s != nil {
+	} else if s := megahitResult.FindStringSubmatch(row); s != nil {
 		m.count(megahitContigs, s[1])
 		m.count(megahitBases, s[2])
 		m.count(megahitN50, s[3])
-	} else if s := megahitEnd().FindStringSubmatch(row); s != nil {
+	} else if s := megahitEnd.FindStringSubmatch(row); s != nil {
 		m.done = true
 		m.time(megahitElapsed, seconds(s[1]))
-	} else if s := megahitFailed().FindString(row); s != "" && m.failed == "" {
+	} else if s := megahitFailed.FindString(row); s != "" && m.failed == "" {
 		m.failed = s[:min(len(s), 200)]
 	}
 }

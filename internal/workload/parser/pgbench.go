@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -131,9 +130,9 @@ type pgbench struct {
 }
 
 // pgError is a message that something failed.
-var pgError = lazy.Regexp(`^pgbench: (?:error|fatal): (.*)$`)
+var pgError = regexp.MustCompile(`^pgbench: (?:error|fatal): (.*)$`)
 
-var pgLogName = lazy.Regexp(`_log\.\d+(\.\d+)?$`)
+var pgLogName = regexp.MustCompile(`_log\.\d+(\.\d+)?$`)
 
 // read reads the report and the progress, and lists the logs.
 func (p *pgbench) read() error {
@@ -141,7 +140,7 @@ func (p *pgbench) read() error {
 		switch {
 		case err != nil || d.IsDir():
 			return err
-		case pgLogName().MatchString(name):
+		case pgLogName.MatchString(name):
 			p.logs = append(p.logs, name)
 		case path.Ext(name) == ".txt" || name == "stderr":
 			return p.readText(name)
@@ -163,13 +162,13 @@ func (p *pgbench) readText(name string) error {
 	}
 	for row := range bytes.Lines(text) {
 		line := strings.TrimSpace(string(row))
-		switch m := pgError().FindStringSubmatch(line); {
+		switch m := pgError.FindStringSubmatch(line); {
 		case !bytes.HasSuffix(row, []byte("\n")), line == "": // half written
 		case m != nil:
 			p.failure = cmp.Or(p.failure, m[1])
 		case name == "stderr" && !strings.HasPrefix(line, "progress: "):
 			// messages of pgbench and of what started it
-		case !p.readLine(line) && !p.report && !pgLeftOut().MatchString(line):
+		case !p.readLine(line) && !p.report && !pgLeftOut.MatchString(line):
 			p.unread.add(name, line)
 		}
 	}
@@ -181,50 +180,50 @@ const ms = float64(time.Millisecond)
 
 // pgFigures are the lines of the report, each with the metrics of its numbers.
 var pgFigures = []struct {
-	line    func() *regexp.Regexp
+	line    *regexp.Regexp
 	metrics []metric.Declaration
 }{
-	{lazy.Regexp(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|excluding connections ` +
+	{regexp.MustCompile(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|excluding connections ` +
 		`establishing)\)$`), []metric.Declaration{pgTPS}},
-	{lazy.Regexp(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
-	{lazy.Regexp(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
-	{lazy.Regexp(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
-	{lazy.Regexp(`^number of transactions retried: (\d+) \(`), []metric.Declaration{pgRetried}},
-	{lazy.Regexp(`^total number of retries: (\d+)$`), []metric.Declaration{pgRetries}},
-	{lazy.Regexp(`^number of transactions above the [\d.]+ ms latency limit: (\d+)/`),
+	{regexp.MustCompile(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
+	{regexp.MustCompile(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
+	{regexp.MustCompile(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
+	{regexp.MustCompile(`^number of transactions retried: (\d+) \(`), []metric.Declaration{pgRetried}},
+	{regexp.MustCompile(`^total number of retries: (\d+)$`), []metric.Declaration{pgRetries}},
+	{regexp.MustCompile(`^number of transactions above the [\d.]+ ms latency limit: (\d+)/`),
 		[]metric.Declaration{pgLate}},
-	{lazy.Regexp(`^latency average = ([\d.]+) ms$`), []metric.Declaration{pgAverage}},
-	{lazy.Regexp(`^latency stddev = ([\d.]+) ms$`), []metric.Declaration{pgStddev}},
-	{lazy.Regexp(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`),
+	{regexp.MustCompile(`^latency average = ([\d.]+) ms$`), []metric.Declaration{pgAverage}},
+	{regexp.MustCompile(`^latency stddev = ([\d.]+) ms$`), []metric.Declaration{pgStddev}},
+	{regexp.MustCompile(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`),
 		[]metric.Declaration{pgLag, pgMostLag}},
-	{lazy.Regexp(`^initial connection time = ([\d.]+) ms$`), []metric.Declaration{pgConnect}},
-	{lazy.Regexp(`^average connection time = ([\d.]+) ms$`), []metric.Declaration{pgReconnect}},
+	{regexp.MustCompile(`^initial connection time = ([\d.]+) ms$`), []metric.Declaration{pgConnect}},
+	{regexp.MustCompile(`^average connection time = ([\d.]+) ms$`), []metric.Declaration{pgReconnect}},
 }
 
 // pgLeftOut are lines that have no figures, and the settings that the report repeats. What follows the last line of the
 // whole is of single scripts and statements.
-var pgLeftOut = lazy.Regexp(`^(pgbench \(|transaction type: |scaling factor: |partition method: |partitions: |query mode: |` +
+var pgLeftOut = regexp.MustCompile(`^(pgbench \(|transaction type: |scaling factor: |partition method: |partitions: |query mode: |` +
 	`number of clients: |number of threads: |maximum number of tries: |duration: |number of transactions per client: |` +
 	`number of (serialization|deadlock) failures: |starting vacuum|end\.$|progress: [\d.]+ s, |` +
 	`latency average = [\d.]+ ms \(including failures\)$|tps = [\d.]+ \(including connections establishing\)$|pghost: |` +
 	`cnsbench: )`)
 
 // pgProgress is a line of progress with --progress-timestamp.
-var pgProgress = lazy.Regexp(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
+var pgProgress = regexp.MustCompile(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
 
 // readLine takes the figures of one line, of several such lines those of the first: later ones are of single scripts.
 // false: it has none.
 func (p *pgbench) readLine(row string) bool {
 	p.modern = p.modern || strings.HasPrefix(row, "maximum number of tries: ")
 	p.measured = p.measured || strings.HasPrefix(row, "progress: ")
-	if m := pgProgress().FindStringSubmatch(row); m != nil {
+	if m := pgProgress.FindStringSubmatch(row); m != nil {
 		p.scheduled = p.scheduled || strings.Contains(row, ", lag ")
 		p.retries = p.retries || strings.Contains(row, " retried, ")
 		p.addProgress(m)
 		return true
 	}
 	for _, f := range pgFigures {
-		m := f.line().FindStringSubmatch(row)
+		m := f.line.FindStringSubmatch(row)
 		if m == nil {
 			continue
 		}

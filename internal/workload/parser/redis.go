@@ -3,13 +3,13 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -104,15 +104,15 @@ func (r *redis) read(name string) error {
 }
 
 var (
-	redisStamp    = lazy.Regexp(`^cnsbench: (\S+), (\d{1,3}) threads, at (\d{9,10})\.(\d{9})$`)
-	redisProgress = lazy.Regexp(`^(.+): rps=([\d.]+) \(overall: (-?nan|[\d.]+)\) avg_msec=`)
-	redisTitle    = lazy.Regexp(`^====== (.+) ======$`)
-	redisDone     = lazy.Regexp(`^  (\d+) requests completed in [\d.]+ seconds$`)
-	redisEdge     = lazy.Regexp(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
-	redisRPS      = lazy.Regexp(`^  throughput summary: (\S+) requests per second$`)
-	redisQuiet    = lazy.Regexp(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`)
-	redisCSV      = lazy.Regexp(`^"test","rps"(?:,"[a-z0-9_]+")*$`)
-	redisSummary  = lazy.Regexp(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
+	redisStamp    = regexp.MustCompile(`^cnsbench: (\S+), (\d{1,3}) threads, at (\d{9,10})\.(\d{9})$`)
+	redisProgress = regexp.MustCompile(`^(.+): rps=([\d.]+) \(overall: (-?nan|[\d.]+)\) avg_msec=`)
+	redisTitle    = regexp.MustCompile(`^====== (.+) ======$`)
+	redisDone     = regexp.MustCompile(`^  (\d+) requests completed in [\d.]+ seconds$`)
+	redisEdge     = regexp.MustCompile(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
+	redisRPS      = regexp.MustCompile(`^  throughput summary: (\S+) requests per second$`)
+	redisQuiet    = regexp.MustCompile(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`)
+	redisCSV      = regexp.MustCompile(`^"test","rps"(?:,"[a-z0-9_]+")*$`)
+	redisSummary  = regexp.MustCompile(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
 )
 
 // redisTick is the time between two lines of progress, which redis-benchmark never undercuts.
@@ -120,14 +120,14 @@ const redisTick = 250 * op.Time(time.Millisecond)
 
 // readLine takes what one line says of the test that runs.
 func (r *redis) readLine(row string) {
-	if m := redisStamp().FindStringSubmatch(row); m != nil {
+	if m := redisStamp.FindStringSubmatch(row); m != nil {
 		r.endRun()
 		seconds, _ := strconv.ParseInt(m[3], 10, 64) // digits all
 		ns, _ := strconv.ParseInt(m[4], 10, 64)
 		r.run = &redisRun{test: m[1], threads: m[2] != "0", start: r.in.clock(seconds*int64(time.Second) + ns)}
 		return
 	}
-	if m := redisProgress().FindStringSubmatch(row); m != nil {
+	if m := redisProgress.FindStringSubmatch(row); m != nil {
 		rate, err := strconv.ParseFloat(m[2], 64)
 		overall, _ := strconv.ParseFloat(m[3], 64) // or NaN, at first
 		if err == nil {
@@ -139,11 +139,11 @@ func (r *redis) readLine(row string) {
 		}
 		return
 	}
-	if m := redisQuiet().FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
+	if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
 		r.summary(m[1], m[2], map[string]string{"p50_latency_ms": m[3]})
 		return
 	}
-	if redisCSV().MatchString(row) {
+	if redisCSV.MatchString(row) {
 		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
 		return
 	}
@@ -159,26 +159,26 @@ func (r *redis) readLine(row string) {
 		r.summary(cells["test"], cells["rps"], cells)
 		return
 	}
-	if m := redisTitle().FindStringSubmatch(row); m != nil {
+	if m := redisTitle.FindStringSubmatch(row); m != nil {
 		r.of(m[1]).report = &redisReport{}
 		return
 	}
 	if r.run == nil || r.run.report == nil {
-		if redisDone().MatchString(row) {
+		if redisDone.MatchString(row) {
 			r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
 		}
 		return
 	}
 	report := r.run.report
-	if m := redisDone().FindStringSubmatch(row); m != nil {
+	if m := redisDone.FindStringSubmatch(row); m != nil {
 		report.requests, _ = strconv.ParseInt(m[1], 10, 64)
 	} else if row == "  multi-thread: yes" {
 		r.run.threads = true
-	} else if m := redisEdge().FindStringSubmatch(row); m != nil {
+	} else if m := redisEdge.FindStringSubmatch(row); m != nil {
 		report.addEdge(m[1]+m[2], m[3])
-	} else if m := redisRPS().FindStringSubmatch(row); m != nil {
+	} else if m := redisRPS.FindStringSubmatch(row); m != nil {
 		report.rps, _ = strconv.ParseFloat(m[1], 64)
-	} else if m := redisSummary().FindStringSubmatch(row); m != nil {
+	} else if m := redisSummary.FindStringSubmatch(row); m != nil {
 		report.setSummary(m[1:])
 		r.endRun()
 	}

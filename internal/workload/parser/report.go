@@ -32,7 +32,7 @@ func (r *report) flag(severity, name, format string, args ...any) {
 
 // linePattern is a kind of line of a tool's text. Lines without read are known and left out.
 type linePattern struct {
-	of   func() *regexp.Regexp
+	of   *regexp.Regexp
 	read func(m []string) error
 }
 
@@ -52,7 +52,7 @@ func (r *report) lines(text string, from int, patterns []linePattern) error {
 		}
 		known := false
 		for _, p := range patterns {
-			m := p.of().FindStringSubmatch(line)
+			m := p.of.FindStringSubmatch(line)
 			if m == nil {
 				continue
 			}

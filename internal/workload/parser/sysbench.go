@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -41,7 +40,7 @@ type sbTest struct {
 
 // sbFigure is a line of the report. unit is what one printed unit is.
 type sbFigure struct {
-	line func() *regexp.Regexp
+	line *regexp.Regexp
 	of   metric.Declaration
 	unit float64
 }
@@ -132,18 +131,18 @@ func (s *sysbench) read() error {
 
 // Other lines of sysbench's stdout.
 var (
-	sbBucket     = lazy.Regexp(`^([\d.]+) \|\**\s+(\d+)$`)
-	sbEvents     = lazy.Regexp(`^total number of events:\s+(\d+)$`)
-	sbLeast      = lazy.Regexp(`^min:\s+([\d.]+)$`)
-	sbMean       = lazy.Regexp(`^avg:\s+([\d.]+)$`)
-	sbMost       = lazy.Regexp(`^max:\s+([\d.]+)$`)
-	sb95         = lazy.Regexp(`^95th percentile:\s+([\d.]+)$`)
-	sbTotalTime  = lazy.Regexp(`^total time:\s+([\d.]+)s$`)
-	sbSum        = lazy.Regexp(`^sum:\s+([\d.]+)$`)
-	sbPercentile = lazy.Regexp(`^(\d+)th percentile:\s+([\d.]+)$`)
-	sbTarget     = lazy.Regexp(`^Target transaction rate: \d+/sec$`)
-	sbCheckpoint = lazy.Regexp(`^\[ [\d.]+s \] Checkpoint report:$`)
-	sbFatal      = lazy.Regexp(`^FATAL: (.*)$`)
+	sbBucket     = regexp.MustCompile(`^([\d.]+) \|\**\s+(\d+)$`)
+	sbEvents     = regexp.MustCompile(`^total number of events:\s+(\d+)$`)
+	sbLeast      = regexp.MustCompile(`^min:\s+([\d.]+)$`)
+	sbMean       = regexp.MustCompile(`^avg:\s+([\d.]+)$`)
+	sbMost       = regexp.MustCompile(`^max:\s+([\d.]+)$`)
+	sb95         = regexp.MustCompile(`^95th percentile:\s+([\d.]+)$`)
+	sbTotalTime  = regexp.MustCompile(`^total time:\s+([\d.]+)s$`)
+	sbSum        = regexp.MustCompile(`^sum:\s+([\d.]+)$`)
+	sbPercentile = regexp.MustCompile(`^(\d+)th percentile:\s+([\d.]+)$`)
+	sbTarget     = regexp.MustCompile(`^Target transaction rate: \d+/sec$`)
+	sbCheckpoint = regexp.MustCompile(`^\[ [\d.]+s \] Checkpoint report:$`)
+	sbFatal      = regexp.MustCompile(`^FATAL: (.*)$`)
 )
 
 // sbNumber is a number of sysbench's output; 0 if it is none, or too great to be true.
@@ -156,33 +155,33 @@ func sbNumber(text string) float64 {
 }
 
 func (s *sysbench) readLine(row string) {
-	if m := sbBucket().FindStringSubmatch(row); m != nil {
+	if m := sbBucket.FindStringSubmatch(row); m != nil {
 		s.middles, s.counts = append(s.middles, sbNumber(m[1])), append(s.counts, int64(sbNumber(m[2])))
-	} else if m := sbTotalTime().FindStringSubmatch(row); m != nil {
+	} else if m := sbTotalTime.FindStringSubmatch(row); m != nil {
 		s.current.length = sbNumber(m[1])
-	} else if m := sbEvents().FindStringSubmatch(row); m != nil {
+	} else if m := sbEvents.FindStringSubmatch(row); m != nil {
 		s.current.events = sbNumber(m[1])
-	} else if sbCheckpoint().MatchString(row) {
+	} else if sbCheckpoint.MatchString(row) {
 		s.checkpoints++
-	} else if m := sbSum().FindStringSubmatch(row); m != nil {
+	} else if m := sbSum.FindStringSubmatch(row); m != nil {
 		s.current.sum = sbNumber(m[1]) // the last line of the report that is read
 		defer s.endReport()
-	} else if m := sbFatal().FindStringSubmatch(row); m != nil && s.fatal == "" {
+	} else if m := sbFatal.FindStringSubmatch(row); m != nil && s.fatal == "" {
 		s.fatal = m[1]
 	} else if row == "percentile stats:               disabled" {
 		s.noPercentile = true
-	} else if sbTarget().MatchString(row) {
+	} else if sbTarget.MatchString(row) {
 		s.rate = true
 	} else if strings.HasPrefix(row, "[ ") {
 		s.test.interval(s, row)
 	} else if !s.known(row) {
 		s.unread.add("stdout", row)
 	}
-	if m := sbPercentile().FindStringSubmatch(row); m != nil {
+	if m := sbPercentile.FindStringSubmatch(row); m != nil {
 		s.percent, s.percentile = sbNumber(m[1]), sbNumber(m[2])
 	}
 	for _, f := range s.test.figures {
-		m := f.line().FindStringSubmatch(row)
+		m := f.line.FindStringSubmatch(row)
 		if _, known := s.block[f.of.Name]; m == nil || known {
 			continue
 		}
@@ -198,7 +197,7 @@ func (s *sysbench) readLine(row string) {
 }
 
 // sbLeftOut are lines without figures, the settings that sysbench repeats, and the fairness of threads.
-var sbLeftOut = lazy.Regexp(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|checkpoint)|` +
+var sbLeftOut = regexp.MustCompile(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|checkpoint)|` +
 	`Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|Block size |Number of IO requests|` +
 	`Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|Throughput:|General statistics:|Latency \(ms\):|` +
 	`Threads fairness:|events \(avg/stddev\)|execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|` +
@@ -206,10 +205,10 @@ var sbLeftOut = lazy.Regexp(`^(sysbench [\d.]+|Running the test|Number of thread
 
 // known says whether a line has a figure of the test, or none at all.
 func (s *sysbench) known(row string) bool {
-	if row == "" || sbLeftOut().MatchString(row) || sbPercentile().MatchString(row) {
+	if row == "" || sbLeftOut.MatchString(row) || sbPercentile.MatchString(row) {
 		return true
 	}
-	return slices.ContainsFunc(s.test.figures, func(f sbFigure) bool { return f.line().MatchString(row) })
+	return slices.ContainsFunc(s.test.figures, func(f sbFigure) bool { return f.line.MatchString(row) })
 }
 
 // sbReport is a report of the time since the one before.

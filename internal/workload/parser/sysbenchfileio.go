@@ -1,7 +1,8 @@
 package parser
 
 import (
-	"github.com/cnsbench/cnsbench/internal/lazy"
+	"regexp"
+
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
@@ -26,19 +27,19 @@ func Sysbench(in Input) (Result, error) { return sbFileIO.read(in) }
 
 var sbFileIO = &sbTest{metrics: sysbenchMetrics, event: sbResponse, interval: (*sysbench).ioInterval,
 	figures: []sbFigure{
-		{lazy.Regexp(`^reads/s:\s+([\d.]+)$`), sbReads, 1},
-		{lazy.Regexp(`^writes/s:\s+([\d.]+)$`), sbWrites, 1},
-		{lazy.Regexp(`^fsyncs/s:\s+([\d.]+)$`), sbSyncs, 1},
-		{lazy.Regexp(`^read, MiB/s:\s+([\d.]+)$`), sbRead, 1 << 20},
-		{lazy.Regexp(`^written, MiB/s:\s+([\d.]+)$`), sbWritten, 1 << 20},
+		{regexp.MustCompile(`^reads/s:\s+([\d.]+)$`), sbReads, 1},
+		{regexp.MustCompile(`^writes/s:\s+([\d.]+)$`), sbWrites, 1},
+		{regexp.MustCompile(`^fsyncs/s:\s+([\d.]+)$`), sbSyncs, 1},
+		{regexp.MustCompile(`^read, MiB/s:\s+([\d.]+)$`), sbRead, 1 << 20},
+		{regexp.MustCompile(`^written, MiB/s:\s+([\d.]+)$`), sbWritten, 1 << 20},
 		{sbEvents, sbIOs, 1}, {sbLeast, sbMin, ms}, {sbMean, sbAverage, ms}, {sbMost, sbMax, ms}, {sb95, sbP95, ms},
 	}}
 
-var sbIOInterval = lazy.Regexp(`^\[ (\d+)s \] reads: ([\d.]+) MiB/s writes: ([\d.]+) MiB/s ` +
+var sbIOInterval = regexp.MustCompile(`^\[ (\d+)s \] reads: ([\d.]+) MiB/s writes: ([\d.]+) MiB/s ` +
 	`fsyncs: ([\d.]+)/s latency \(ms,(\d+)%\): ([\d.]+)$`)
 
 func (s *sysbench) ioInterval(row string) {
-	if m := sbIOInterval().FindStringSubmatch(row); m != nil {
+	if m := sbIOInterval.FindStringSubmatch(row); m != nil {
 		s.points(sbNumber(m[1]), m[5], sbNumber(m[6]), sbValue{sbRead, sbNumber(m[2]) * (1 << 20)},
 			sbValue{sbWritten, sbNumber(m[3]) * (1 << 20)}, sbValue{sbSyncs, sbNumber(m[4])})
 	}

@@ -1,7 +1,8 @@
 package parser
 
 import (
-	"github.com/cnsbench/cnsbench/internal/lazy"
+	"regexp"
+
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
@@ -35,31 +36,31 @@ func SysbenchOLTP(in Input) (Result, error) { return sbOLTP.read(in) }
 
 var sbOLTP = &sbTest{metrics: oltpMetrics, event: sbTransaction, interval: (*sysbench).oltpInterval,
 	figures: []sbFigure{
-		{lazy.Regexp(`^transactions:\s+\d+\s+\(([\d.]+) per sec\.\)$`), sbTPS, 1},
-		{lazy.Regexp(`^queries:\s+\d+\s+\(([\d.]+) per sec\.\)$`), sbQPS, 1},
-		{lazy.Regexp(`^transactions:\s+(\d+) `), sbCommitted, 1},
-		{lazy.Regexp(`^queries:\s+(\d+) `), sbQueries, 1},
-		{lazy.Regexp(`^read:\s+(\d+)$`), sbSelects, 1},
-		{lazy.Regexp(`^write:\s+(\d+)$`), sbChanges, 1},
-		{lazy.Regexp(`^other:\s+(\d+)$`), sbOthers, 1},
-		{lazy.Regexp(`^ignored errors:\s+(\d+) `), sbErrors, 1},
-		{lazy.Regexp(`^ignored errors:\s+\d+\s+\(([\d.]+) per sec\.\)$`), sbErrorRate, 1},
-		{lazy.Regexp(`^reconnects:\s+(\d+) `), sbReconnect, 1},
+		{regexp.MustCompile(`^transactions:\s+\d+\s+\(([\d.]+) per sec\.\)$`), sbTPS, 1},
+		{regexp.MustCompile(`^queries:\s+\d+\s+\(([\d.]+) per sec\.\)$`), sbQPS, 1},
+		{regexp.MustCompile(`^transactions:\s+(\d+) `), sbCommitted, 1},
+		{regexp.MustCompile(`^queries:\s+(\d+) `), sbQueries, 1},
+		{regexp.MustCompile(`^read:\s+(\d+)$`), sbSelects, 1},
+		{regexp.MustCompile(`^write:\s+(\d+)$`), sbChanges, 1},
+		{regexp.MustCompile(`^other:\s+(\d+)$`), sbOthers, 1},
+		{regexp.MustCompile(`^ignored errors:\s+(\d+) `), sbErrors, 1},
+		{regexp.MustCompile(`^ignored errors:\s+\d+\s+\(([\d.]+) per sec\.\)$`), sbErrorRate, 1},
+		{regexp.MustCompile(`^reconnects:\s+(\d+) `), sbReconnect, 1},
 		{sbLeast, sbMin, ms}, {sbMean, sbAverage, ms}, {sbMost, sbMax, ms}, {sb95, sbP95, ms},
-		{lazy.Regexp(`^99th percentile:\s+([\d.]+)$`), sbP99, ms},
+		{regexp.MustCompile(`^99th percentile:\s+([\d.]+)$`), sbP99, ms},
 	}}
 
 var (
-	sbOLTPInterval = lazy.Regexp(`^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) qps: ([\d.]+) \(r/w/o: [\d./]+\) ` +
+	sbOLTPInterval = regexp.MustCompile(`^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) qps: ([\d.]+) \(r/w/o: [\d./]+\) ` +
 		`lat \(ms,(\d+)%\): ([\d.]+) err/s: ([\d.]+) reconn/s: [\d.]+$`)
-	sbQueueLine = lazy.Regexp(`^\[ (\d+)s \] queue length: (\d+), concurrency: \d+$`)
+	sbQueueLine = regexp.MustCompile(`^\[ (\d+)s \] queue length: (\d+), concurrency: \d+$`)
 )
 
 func (s *sysbench) oltpInterval(row string) {
-	if m := sbOLTPInterval().FindStringSubmatch(row); m != nil {
+	if m := sbOLTPInterval.FindStringSubmatch(row); m != nil {
 		s.points(sbNumber(m[1]), m[4], sbNumber(m[5]), sbValue{sbTPS, sbNumber(m[2])}, sbValue{sbQPS, sbNumber(m[3])},
 			sbValue{sbErrorRate, sbNumber(m[6])})
-	} else if m := sbQueueLine().FindStringSubmatch(row); m != nil && s.last > 0 && sbNumber(m[1]) == s.last {
+	} else if m := sbQueueLine.FindStringSubmatch(row); m != nil && s.last > 0 && sbNumber(m[1]) == s.last {
 		s.queue = sbNumber(m[2])
 		s.point(sbQueue, s.last-s.step, s.step, s.queue)
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -128,25 +128,25 @@ func wholeLines(text string, do func(row string)) {
 
 // Lines of the report.
 var (
-	wrkNumbers = lazy.Regexp(`^cnsbench: (\d+) requests by (\d+) connections in (\d+) us, (\d+) bytes, ` +
+	wrkNumbers = regexp.MustCompile(`^cnsbench: (\d+) requests by (\d+) connections in (\d+) us, (\d+) bytes, ` +
 		`errors: connect (\d+), read (\d+), write (\d+), timeout (\d+), status (\d+); (\d+) latencies$`)
-	wrkRate       = lazy.Regexp(`^Requests/sec: +([\d.]+)$`)
-	wrkMoments    = lazy.Regexp(`^Latency +(\S+) +(\S+) +(\S+) +\S+%$`)
-	wrkPercentile = lazy.Regexp(`^(50|75|90|99)% +(\S+)$`)
+	wrkRate       = regexp.MustCompile(`^Requests/sec: +([\d.]+)$`)
+	wrkMoments    = regexp.MustCompile(`^Latency +(\S+) +(\S+) +(\S+) +\S+%$`)
+	wrkPercentile = regexp.MustCompile(`^(50|75|90|99)% +(\S+)$`)
 )
 
 func (w *wrk) report(text string) {
 	percentiles := map[string]metric.Declaration{"50": wrkP50, "75": wrkP75, "90": wrkP90, "99": wrkP99}
 	wholeLines(text, func(row string) {
-		if m := wrkMoments().FindStringSubmatch(row); m != nil {
+		if m := wrkMoments.FindStringSubmatch(row); m != nil {
 			for i, of := range []metric.Declaration{wrkAverage, wrkStddev, wrkMax} {
 				w.printed(of, m[i+1])
 			}
-		} else if m := wrkPercentile().FindStringSubmatch(row); m != nil {
+		} else if m := wrkPercentile.FindStringSubmatch(row); m != nil {
 			w.printed(percentiles[m[1]], m[2])
-		} else if m := wrkRate().FindStringSubmatch(row); m != nil {
+		} else if m := wrkRate.FindStringSubmatch(row); m != nil {
 			w.scalar(wrkRPS, sbNumber(m[1]))
-		} else if m := wrkNumbers().FindStringSubmatch(row); m != nil {
+		} else if m := wrkNumbers.FindStringSubmatch(row); m != nil {
 			w.complete = true
 			for i, n := range []*int64{&w.requests, &w.connections, &w.micros, &w.bytes, &w.connects, &w.reads, &w.writes,
 				&w.timeouts, &w.failed, &w.all} {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -135,10 +135,10 @@ type ycsbRow struct {
 
 // Lines of go-ycsb and of the command of hack/workloads.
 var (
-	ycsbBegan    = lazy.Regexp(`^Run began at (\d{9,10})\.(\d{9}), intervals of (\S+)$`)
-	ycsbInterval = lazy.Regexp(`^Interval ended at (\d{9,10})\.(\d{9})$`)
-	ycsbFinished = lazy.Regexp(`^Run finished, takes (\S+)$`)
-	ycsbReport   = lazy.Regexp(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: ([\d.]+|NaN|[+-]Inf), ` +
+	ycsbBegan    = regexp.MustCompile(`^Run began at (\d{9,10})\.(\d{9}), intervals of (\S+)$`)
+	ycsbInterval = regexp.MustCompile(`^Interval ended at (\d{9,10})\.(\d{9})$`)
+	ycsbFinished = regexp.MustCompile(`^Run finished, takes (\S+)$`)
+	ycsbReport   = regexp.MustCompile(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: ([\d.]+|NaN|[+-]Inf), ` +
 		`Avg\(us\): (\d{1,12}), Min\(us\): (\d{1,12}), Max\(us\): (\d{1,12}), 50th\(us\): (\d{1,12}), ` +
 		`90th\(us\): (\d{1,12}), 95th\(us\): (\d{1,12}), 99th\(us\): (\d{1,12}), 99.9th\(us\): (\d{1,12}), ` +
 		`99.99th\(us\): (\d{1,12})$`)
@@ -148,20 +148,20 @@ var (
 const ycsbError = "_ERROR"
 
 func (y *ycsb) readLine(row string) {
-	if m := ycsbReport().FindStringSubmatch(row); m != nil {
+	if m := ycsbReport.FindStringSubmatch(row); m != nil {
 		y.report(m[1], ycsbNumbers(m[2:]))
 	} else if strings.Contains(row, " - Takes(s): ") {
 		y.unread.add("stdout", row)
-	} else if m := ycsbInterval().FindStringSubmatch(row); m != nil {
+	} else if m := ycsbInterval.FindStringSubmatch(row); m != nil {
 		y.from, y.to = y.to, ycsbUnix(m)
-	} else if m := ycsbBegan().FindStringSubmatch(row); m != nil {
+	} else if m := ycsbBegan.FindStringSubmatch(row); m != nil {
 		step, err := time.ParseDuration(m[3])
 		if err != nil || step < time.Millisecond {
 			return
 		}
 		y.began, y.step = ycsbUnix(m), int64(step)
 		y.from, y.to = y.began, y.began
-	} else if m := ycsbFinished().FindStringSubmatch(row); m != nil {
+	} else if m := ycsbFinished.FindStringSubmatch(row); m != nil {
 		y.finished = true
 		took, err := time.ParseDuration(m[1])
 		if err != nil {

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // scalar is a numeric type, which may have bounds.
@@ -35,20 +34,20 @@ var scalars = map[string]scalar{
 // maxExact is the greatest integer below which float64 is exact.
 const maxExact = 1 << 53
 
-var digits = lazy.Regexp(`^-?[0-9]+$`)
+var digits = regexp.MustCompile(`^-?[0-9]+$`)
 
 func parseInt(s string) (float64, error) {
-	if !digits().MatchString(s) {
+	if !digits.MatchString(s) {
 		return 0, strconv.ErrSyntax
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	return float64(n), err
 }
 
-var decimal = lazy.Regexp(`^-?[0-9]+(\.[0-9]+)?$`)
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
 func parseNumber(s string) (float64, error) {
-	if !decimal().MatchString(s) {
+	if !decimal.MatchString(s) {
 		return 0, strconv.ErrSyntax
 	}
 	return strconv.ParseFloat(s, 64)
@@ -73,14 +72,14 @@ func parseSize(s string) (float64, error) {
 	return float64(q.Value()), nil
 }
 
-var fioNumber = lazy.Regexp(`^([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgtp])(?:i?b?)|b)?$`)
+var fioNumber = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgtp])(?:i?b?)|b)?$`)
 
 // fioUnits are powers of 1024, with and without an i (fio(1), kb_base).
 const fioUnits = "kmgtp"
 
 // splitFioSize returns the bytes of a fio size, allowing fractions.
 func splitFioSize(s string) (bytes float64, fraction, ok bool) {
-	m := fioNumber().FindStringSubmatch(strings.ToLower(s))
+	m := fioNumber.FindStringSubmatch(strings.ToLower(s))
 	if m == nil {
 		return 0, false, false
 	}
@@ -143,11 +142,11 @@ func durationHint(written string) string {
 }
 
 // sizePattern matches sizes such as 10GB that are not quantities.
-var sizePattern = lazy.Regexp(`^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtTpPeE])(?:i?[bB])?\s*$`)
+var sizePattern = regexp.MustCompile(`^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtTpPeE])(?:i?[bB])?\s*$`)
 
 // QuantityHint suggests a quantity in place of an invalid one.
 func QuantityHint(written string) string {
-	m := sizePattern().FindStringSubmatch(written)
+	m := sizePattern.FindStringSubmatch(written)
 	if m == nil {
 		return "such as 4Ki, 512Mi, 10Gi or 2.5"
 	}

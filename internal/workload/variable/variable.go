@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Type of a variable. The zero value accepts any text.
@@ -172,7 +171,7 @@ func (t Type) Check(value string) *Problem {
 	return nil
 }
 
-var className = lazy.Regexp(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 func (t Type) one(value string) *Problem {
 	switch t.kind {
@@ -185,7 +184,7 @@ func (t Type) one(value string) *Problem {
 			return &Problem{Message: fmt.Sprintf("%q is not one of its values", value), Values: t.values}
 		}
 	case storageClassType:
-		if value != "" && (len(value) > 253 || !className().MatchString(value)) {
+		if value != "" && (len(value) > 253 || !className.MatchString(value)) {
 			return &Problem{Message: fmt.Sprintf("%q is not the name of a StorageClass", value),
 				Hint: "lower-case letters, digits, - and ."}
 		}
