@@ -22,11 +22,6 @@ func syntaxMessage(src string, line, column int, message string) string {
 			return says(`a duration is written duration("%s%s")`, strings.TrimSpace(n), m[0])
 		}
 	}
-	for _, w := range otherLanguages {
-		if strings.HasPrefix(after, w.written) {
-			return says("write %s", w.meant)
-		}
-	}
 	switch {
 	case after == "" && strings.Contains(message, "missing ')'"):
 		return says("missing )")
@@ -51,11 +46,6 @@ var (
 	endNumber = regexp.MustCompile(`[0-9]+(\.[0-9]+)?\s*$`)
 	word      = regexp.MustCompile(`^(\w+|.)`)
 )
-
-// otherLanguages maps operators of other languages to ours; longer ones come first.
-var otherLanguages = []struct{ written, meant string }{
-	{"=<", "<="}, {"=>", ">="}, {"===", "=="}, {"<>", "!="}, {"= ", "=="}, {"and ", "&&"}, {"or ", "||"}, {"not ", "!"},
-}
 
 // around returns the text before and after a place in its line.
 func around(src string, line, column int) (before, after string) {
