@@ -22,6 +22,7 @@ const (
 	exitInvalid     = 4 // a validity gate under --strict
 	exitVerdict     = 5 // a verdict of compare is one of --fail-on
 	exitUnjudged    = 6 // --fail-on of compare had nothing to judge
+	exitLeft        = 7 // something that the run created could not be removed
 	exitInterrupted = 130
 )
 

@@ -56,12 +56,12 @@ func (r *running) conclude(result *run.Result) error {
 		err = errors.Join(err, printResult(r.streams, r.flags.output, s, page))
 	}
 	err = errors.Join(err, r.deliver(s))
-	if result.Leftovers != nil {
-		err = errors.Join(err, fmt.Errorf("not everything was removed: %w; run: cnsbench cleanup %s",
-			result.Leftovers, r.flags.Out))
-	}
 	if err != nil && code != exitInterrupted {
 		code = exitFailed
+	}
+	if result.Leftovers != nil {
+		err = errors.Join(err, fmt.Errorf("not everything was removed: %w; run: cnsbench cleanup %s",
+			result.Leftovers, shellWord(r.flags.Out)))
 	}
 	if code == exitOK {
 		return nil
@@ -128,6 +128,9 @@ func exitOf(result *run.Result) int {
 		return exitInterrupted
 	case bundle.Failed:
 		return exitFailed
+	}
+	if result.Leftovers != nil {
+		return exitLeft
 	}
 	return exitOK
 }

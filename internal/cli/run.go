@@ -55,7 +55,7 @@ search.
 
 Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 an SLO was missed or
 could not be judged, or --find-max found no rate, 4 a validity gate under --strict,
-130 interrupted.`,
+7 something that the run created could not be removed, 130 interrupted.`,
 		Example: `  cnsbench run examples/quickstart.yaml
   cnsbench run --set spec.runtime=10s --out results examples/quickstart.yaml
   cnsbench run --find-max 'p99(snapshots) < 5s' examples/quickstart.yaml

@@ -101,6 +101,8 @@ func outcomeOf(code int) (queue.State, string) {
 		return queue.Done, ""
 	case exitSLO:
 		return queue.Done, "an objective was missed or could not be judged"
+	case exitLeft:
+		return queue.Done, "something that the run created could not be removed: see the log"
 	case exitUsage:
 		return queue.Failed, "the file is wrong, or cannot be run here: see the log"
 	case exitInterrupted:

@@ -151,7 +151,7 @@ func flaggedTrials(dir *study.Dir) (n int) {
 
 // worstOf is the exit code of a study: a failed run ranks above a doubtful figure, and that above a missed SLO.
 func worstOf(codes []int) int {
-	rank := []int{exitOK, exitSLO, exitInvalid, exitFailed, exitUsage}
+	rank := []int{exitOK, exitSLO, exitInvalid, exitLeft, exitFailed, exitUsage}
 	return slices.MaxFunc(append(codes, exitOK), func(a, b int) int {
 		return cmp.Compare(slices.Index(rank, a), slices.Index(rank, b))
 	})

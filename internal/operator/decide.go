@@ -150,8 +150,8 @@ func (d *decision) terminated(o observed, t *corev1.ContainerStateTerminated) {
 		d.status.RunID = end.RunID
 	}
 	switch end.ExitCode {
-	case 0, 3, 4:
-		reasons := map[int]string{0: reasonCompleted, 3: reasonMissed, 4: reasonDoubtful}
+	case 0, 3, 4, 7:
+		reasons := map[int]string{0: reasonCompleted, 3: reasonMissed, 4: reasonDoubtful, 7: reasonCompleted}
 		d.complete(t.FinishedAt.Time, reasons[end.ExitCode], end.Reason)
 	case 1:
 		d.fail(t.FinishedAt.Time, reasonInvalid, end.Reason)
