@@ -71,6 +71,9 @@ func groupOf(fact string, runs ...Facts) Group {
 	if class, ok := strings.CutPrefix(fact, "engine.storageClasses."); ok && !usesClass(class, runs) {
 		return Place
 	}
+	if class, ok := strings.CutPrefix(fact, snapshotClasses); ok && !usesSnapshotClass(class, runs) {
+		return Place
+	}
 	for _, p := range patterns {
 		if p.match.MatchString(fact) {
 			return p.group
@@ -85,6 +88,29 @@ func usesClass(fact string, runs []Facts) bool {
 		for name := range f {
 			class, ok := strings.CutPrefix(name, "classDrivers.")
 			if ok && (fact == class || strings.HasPrefix(fact, class+".")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const snapshotClasses = "engine.volumeSnapshotClasses."
+
+// usesSnapshotClass reports whether one of the runs used a driver of the VolumeSnapshotClass whose name begins fact.
+func usesSnapshotClass(fact string, runs []Facts) bool {
+	drivers := map[string]bool{}
+	for _, f := range runs {
+		for name, value := range f {
+			class, ok := strings.CutPrefix(name, snapshotClasses)
+			if class, driver := strings.CutSuffix(class, ".driver"); ok && driver && strings.HasPrefix(fact, class+".") {
+				drivers[value] = true
+			}
+		}
+	}
+	for _, f := range runs {
+		for name, value := range f {
+			if strings.HasPrefix(name, "classDrivers.") && drivers[value] {
 				return true
 			}
 		}

@@ -72,6 +72,12 @@ func TestOneFact(t *testing.T) {
 		{"a class that the run did not use", func(e *bundle.Environment) {
 			at(e, "storageClasses")["faster"] = map[string]any{"provisioner": "other.example.io"}
 		}, []Difference{{"engine.storageClasses.faster.provisioner", Place, nil, text("other.example.io")}}},
+		{"a snapshot class of a driver that the run did not use", func(e *bundle.Environment) {
+			e.Engine["volumeSnapshotClasses"] = map[string]any{"other": map[string]any{"driver": "other.example.io"}}
+		}, []Difference{{"engine.volumeSnapshotClasses.other.driver", Place, nil, text("other.example.io")}}},
+		{"a snapshot class of the run's driver", func(e *bundle.Environment) {
+			e.Engine["volumeSnapshotClasses"] = map[string]any{"fast": map[string]any{"driver": "driver.example.io"}}
+		}, []Difference{{"engine.volumeSnapshotClasses.fast.driver", Storage, nil, text("driver.example.io")}}},
 		{"file system of a class",
 			func(e *bundle.Environment) {
 				at(e, "storageClasses", "fast", "parameters")["csi.storage.k8s.io/fstype"] = "ext4"
