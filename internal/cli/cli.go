@@ -155,8 +155,11 @@ func oneOf(flag, value string, of []string) error {
 	return fmt.Errorf("invalid %s %q: want %s", flag, value, orList(of))
 }
 
-// orList joins at least two values: "text, json or csv".
+// orList joins values: "text, json or csv".
 func orList(values []string) string {
 	last := len(values) - 1
+	if last < 1 {
+		return strings.Join(values, "")
+	}
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/visible"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -88,8 +89,11 @@ func (f *initFlags) execute(cmd *cobra.Command, s *streams) error {
 	}
 	class := cmp.Or(f.storageClass, classes.usual)
 	snapshots, known := classes.snapshots[class]
+	known = known || classes.unknown
 	entry, ok := library.Get(f.workload)
 	switch {
+	case class == "" && classes.unknown:
+		return errors.New("the StorageClasses of the cluster may not be read: name one with --storage-class")
 	case class == "":
 		return errors.New("the cluster has no default StorageClass: name one with --storage-class (" +
 			strings.Join(classes.names(), ", ") + ")")
@@ -139,6 +143,7 @@ func (f *runFlags) engineFlag() string {
 type initClasses struct {
 	snapshots map[string]string // class of snapshots, by StorageClass; empty: there is none
 	usual     string            // default; empty: none
+	unknown   bool              // they may not be read: any name may be right
 }
 
 func (c *initClasses) names() []string { return slices.Sorted(maps.Keys(c.snapshots)) }
@@ -155,6 +160,10 @@ func (f *initFlags) classes(ctx context.Context, s *streams) (*initClasses, erro
 	var in plan.Input
 	if _, err := f.run.planOn(ctx, s, &in); err != nil {
 		return nil, err
+	}
+	if found.unknown = in.Classes.Storage == nil; found.unknown && f.storageClass != "" {
+		visible.Fprintf(s.err, "warning: StorageClass %s is not checked, and no snapshots are taken, because the classes of the "+
+			"cluster may not be read\n", f.storageClass)
 	}
 	for name, class := range in.Classes.Storage {
 		found.snapshots[name] = ""

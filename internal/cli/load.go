@@ -120,6 +120,10 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 	switch {
 	case err == nil:
 		in.ConfigMaps = on.Libraries
+		if unread := in.Classes.Unread(); f.offline && len(unread) > 0 {
+			visible.Fprintf(s.err, "warning: %s of the cluster may not be read, and are not checked\n",
+				strings.Join(unread, " and "))
+		}
 		return on, nil
 	case f.offline:
 		visible.Fprintf(s.err, "warning: classes and libraries are not checked, because the cluster cannot be reached: %v\n", err)

@@ -132,8 +132,11 @@ func (x *scoring) classNames(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("invalid --classes: %q is there twice, or empty", name)
 		}
 	}
-	if len(list) == 0 {
-		return nil, errors.New("there is no StorageClass to try: give --classes")
+	switch {
+	case len(list) == 0 && in.Classes != nil && in.Classes.Storage == nil:
+		return nil, errors.New("the StorageClasses of the cluster may not be read: name them with --classes")
+	case len(list) == 0:
+		return nil, errors.New("the cluster has no StorageClass")
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.flags.attributes)) {
 		if !slices.Contains(list, name) {

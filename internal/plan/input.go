@@ -79,3 +79,14 @@ type Classes struct {
 	GroupSnapshot map[string]engine.SnapshotClass
 	Attributes    map[string]storagev1.VolumeAttributesClass
 }
+
+// Unread names the kinds of classes that are not known.
+func (c *Classes) Unread() (kinds []string) {
+	if c.Storage == nil {
+		kinds = append(kinds, "StorageClasses")
+	}
+	if c.Snapshot == nil {
+		kinds = append(kinds, "VolumeSnapshotClasses")
+	}
+	return kinds
+}

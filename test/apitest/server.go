@@ -39,6 +39,8 @@ type Server struct {
 	Kubeconfig string
 	// WithoutImageVolumes drops image volumes from pods, as a server without the feature does. To be set before requests.
 	WithoutImageVolumes bool
+	// Forbidden is a resource that the user may not read or write, such as "storageclasses". To be set before requests.
+	Forbidden string
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
@@ -182,6 +184,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		review := &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}
 		review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
 		answer(w, r, review)
+		return
+	}
+	if s.Forbidden != "" && slices.Contains(strings.Split(r.URL.Path, "/"), s.Forbidden) {
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, s.Forbidden+" is forbidden")
 		return
 	}
 	if r.Method == http.MethodGet {
