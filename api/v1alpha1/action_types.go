@@ -112,6 +112,12 @@ type CreateObjSpec struct {
 	// +kubebuilder:validation:EmbeddedResource
 	Manifest *runtime.RawExtension `json:"manifest,omitempty"`
 
+	// podTemplate is merged into the pods of the instances, after that of the Benchmark.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+
 	// count is the number of instances that one trigger creates. With varsList or matrix it is the number for each
 	// set of values.
 	// +optional

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Benchmark is one measurement: its actions, the rates at which they run, the outputs of its results and the
@@ -66,6 +67,15 @@ type BenchmarkSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// podTemplate is merged into every pod of the run, as kubectl patch merges (engine kubernetes): labels and
+	// annotations, nodeSelector, tolerations, affinity, priorityClassName, runtimeClassName, imagePullSecrets,
+	// securityContext and, by the names of containers, their resources, securityContext and imagePullPolicy. The
+	// container * stands for all containers of a pod.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
 	// csiEndpoints are the sockets of CSI drivers on this machine, by provisioner (engine local). Volumes of their
 	// StorageClasses are made by them; other provisioners must be built-in drivers. The flag --csi-endpoint adds to

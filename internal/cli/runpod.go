@@ -27,7 +27,7 @@ import (
 // runInPod starts a runner in the user's namespace, prints its log, copies its bundle while it grows, and removes
 // the runner.
 func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan,
-	files []plan.File) error {
+	files []plan.File) (err error) {
 	if err := f.checkRunnerRights(ctx, s, on, p); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 	if err := r.Own(ctx); err != nil {
 		return failed(errors.Join(err, bundle.Withdraw(f.Out)))
 	}
-	defer r.Remove(context.WithoutCancel(ctx))
+	defer func() { err = withLeft(err, r.Remove(context.WithoutCancel(ctx)), f.Out) }()
 	if err := r.Start(ctx); err != nil {
 		return failed(err)
 	}
@@ -74,6 +74,20 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 		return nil
 	}
 	return &exit{code: code}
+}
+
+// withLeft adds to the error of a run on a cluster what is left of it.
+func withLeft(err, left error, out string) error {
+	if left == nil {
+		return err
+	}
+	left = fmt.Errorf("%w; run: cnsbench cleanup %s", left, shellWord(out))
+	switch code := codeOf(err); code {
+	case exitOK, exitSLO, exitInvalid:
+		return &exit{exitLeft, left}
+	default:
+		return &exit{code, errors.Join(err, left)}
+	}
 }
 
 // printSummary writes the report of a copied bundle, and prints its summary.

@@ -150,6 +150,8 @@ type Session struct {
 	SnapshotClasses map[string]SnapshotClass
 	// Secrets are those that the classes name, for the calls of CSI drivers.
 	Secrets Secrets
+	// PodTemplate is merged into every pod (engine kubernetes); nil: none.
+	PodTemplate *PodTemplate
 }
 
 // Namespace is that of claims and snapshots on an engine without namespaces.
@@ -197,6 +199,9 @@ type Request struct {
 	Name     string // name of the object to create: a function of (run, action, index)
 	Kind     op.Kind
 	Target   Object // what the op acts on; zero: nothing, or several
+
+	// PodTemplate is merged into the pods of the request, after that of the session; nil: none.
+	PodTemplate *PodTemplate
 
 	Workload *Workload
 	Volume   *Volume

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
@@ -99,12 +100,26 @@ func (c *Config) cleanupJob(b *v1alpha1.Benchmark) *batchv1.Job {
 func jobOf(b *v1alpha1.Benchmark, name, role string, pod corev1.PodSpec) *batchv1.Job {
 	meta, annotations := objectMeta(b, name, role), runnerpod.Annotations()
 	annotations[annotationBenchmark] = b.Name
+	made := extended(b, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels, Annotations: annotations}, Spec: pod})
 	return &batchv1.Job{
 		ObjectMeta: meta,
-		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels, Annotations: annotations}, Spec: pod,
-		}},
+		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: made.ObjectMeta, Spec: made.Spec}},
 	}
+}
+
+// extended merges the podTemplate of a Benchmark into a pod that the operator creates, without what would give its user
+// the operator's right to create privileged pods. A wrong template is reported by the runner.
+func extended(b *v1alpha1.Benchmark, pod *corev1.Pod) *corev1.Pod {
+	if b.Spec.PodTemplate == nil {
+		return pod
+	}
+	t, err := engine.ParsePodTemplate(b.Spec.PodTemplate.Raw)
+	made := pod.DeepCopy()
+	if err != nil || t.WithoutPrivileges().Apply(made) != nil {
+		return pod
+	}
+	return made
 }
 
 func objectMeta(b *v1alpha1.Benchmark, name, role string) metav1.ObjectMeta {

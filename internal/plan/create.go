@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"slices"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
@@ -36,10 +38,26 @@ var createAction = descriptor{
 	},
 }
 
+// podTemplate reads what is merged into pods; nil: nothing.
+func podTemplate(g *graph, path string, given *runtime.RawExtension) *engine.PodTemplate {
+	if given == nil {
+		return nil
+	}
+	t, err := engine.ParsePodTemplate(given.Raw)
+	switch {
+	case err != nil:
+		g.Fail(path, "fields of a core/v1 PodTemplateSpec", "%v", err)
+	case !g.in.Capabilities.Cluster:
+		g.Warn(path, "", "it is not used: engine %s has no pods of a cluster", g.in.Capabilities.Engine)
+	}
+	return t
+}
+
 func resolveCreate(g *graph, n *node) {
 	c := n.spec.CreateObjSpec
 	path := n.path + ".createObjSpec"
 	n.out.Count = int(max(c.Count, 1))
+	n.out.PodTemplate = podTemplate(g, path+".podTemplate", c.PodTemplate)
 	switch {
 	case c.Workload != "":
 		resolveWorkload(g, n, path, c)

@@ -61,6 +61,8 @@ type Plan struct {
 	// Secrets are those in the files, for CSI drivers. SecretFiles are the files that have them, by their names.
 	Secrets     engine.Secrets `json:"-"`
 	SecretFiles []string       `json:"-"`
+	// PodTemplate is merged into all pods; nil: none.
+	PodTemplate *engine.PodTemplate `json:"-"`
 
 	Needs    engine.Needs
 	Budget   Budget
@@ -89,6 +91,9 @@ type Action struct {
 	Then    []string      // actions that follow each op of this action, in order
 	// Chained means that only the Then of another action triggers this action.
 	Chained bool
+
+	// PodTemplate is merged into the pods of a create, after the plan's; nil: none.
+	PodTemplate *engine.PodTemplate `json:"-"`
 
 	Target   *Target   // what the op acts on; nil for create and drain
 	Workload *Workload // create: a workload

@@ -44,6 +44,7 @@ func newGraph(report *parse.Report, in *Input, b *v1alpha1.Benchmark) *graph {
 func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	p := &Plan{Name: b.Name, Benchmark: b, Seed: g.seed, Runtime: g.runtime, Cluster: g.in.Capabilities.Cluster,
 		MaxOutput: resolveMaxOutput(g.Report, b.Spec.MaxOutput)}
+	p.PodTemplate = podTemplate(g, "spec.podTemplate", b.Spec.PodTemplate)
 	if b.Spec.GracePeriod != nil {
 		p.Grace = b.Spec.GracePeriod.Duration.Duration
 	}

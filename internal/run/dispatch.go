@@ -116,7 +116,7 @@ func (r *runner) newTask(a *plan.Action, due op.Time, episode int64) *task {
 	o := r.newOp(a, due, episode)
 	return &task{op: o, action: a, request: engine.Request{
 		ID: o.ID, Kind: a.Kind, Action: a.Name, Instance: o.Instance,
-		Name: fmt.Sprintf("%s-%d", a.Name, o.Instance),
+		Name: fmt.Sprintf("%s-%d", a.Name, o.Instance), PodTemplate: a.PodTemplate,
 	}}
 }
 

@@ -33,6 +33,9 @@ func (e *Engine) noImageVolumes(ctx context.Context) string {
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", "delivery")}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none", SecurityContext: podspec.Restricted()}}
 	podspec.DeliverImage.Deliver(&pod.Spec, e.Image, []string{"main"})
+	if err := e.Session.PodTemplate.Apply(pod); err != nil {
+		return err.Error()
+	}
 	var admitted corev1.Pod
 	switch err := e.Client.Admit(ctx, api.Pods, e.Namespace, pod, &admitted); {
 	case err != nil:

@@ -135,6 +135,9 @@ func (r *capturedRun) create(ctx context.Context, pod *corev1.Pod, delivery pods
 	public, _ := r.session.SecretEnv()
 	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
 	podspec.SetTerminationMessages(&pod.Spec)
+	if err := e.Session.PodTemplate.Apply(pod); err != nil {
+		return err
+	}
 	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object),
 		StringData: map[string]string{r.container: r.session.Token()}}
 	if err := errors.Join(e.LedgerAdd(api.Pods, pod.Name), e.LedgerAdd(api.Secrets, pod.Name)); err != nil {

@@ -86,7 +86,10 @@ func (r *Runner) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	pod := r.pod(paths)
+	pod, err := r.pod(paths)
+	if err != nil {
+		return err
+	}
 	if token := os.Getenv(runflags.ProxyTokenVariable); token != "" && len(r.Flags.Proxies) > 0 {
 		secret := &corev1.Secret{ObjectMeta: r.meta(), StringData: map[string]string{tokenKey: token}}
 		if _, err := r.Set.CoreV1().Secrets(r.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
@@ -150,7 +153,7 @@ func (r *Runner) args(paths []string) []string {
 	return append(append([]string{"run"}, paths...), f.Args(runflags.Runner)...)
 }
 
-func (r *Runner) pod(paths []string) *corev1.Pod {
+func (r *Runner) pod(paths []string) (*corev1.Pod, error) {
 	account := r.account
 	if account == "" {
 		account = r.Plan.Benchmark.Spec.ServiceAccountName
@@ -163,7 +166,7 @@ func (r *Runner) pod(paths []string) *corev1.Pod {
 	}
 	pod := &corev1.Pod{ObjectMeta: r.meta(), Spec: runnerpod.Spec(o)}
 	pod.Annotations = runnerpod.Annotations()
-	return pod
+	return pod, r.Plan.PodTemplate.Apply(pod)
 }
 
 // deadline is after how long the cluster ends the pod.
@@ -204,12 +207,9 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Remove deletes the pod and everything made for it, and what the run has left on the cluster unless --keep. It
-// logs errors.
-func (r *Runner) Remove(ctx context.Context) {
-	if r.unlease != nil {
-		defer r.unlease()
-	}
+// Remove deletes the pod and everything made for it, and what the run has left on the cluster unless --keep; the Lease
+// last. The error says what is left.
+func (r *Runner) Remove(ctx context.Context) error {
 	pods, configs := r.Set.CoreV1().Pods(r.Namespace), r.Set.CoreV1().ConfigMaps(r.Namespace)
 	_ = pods.Delete(ctx, r.Name(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
 	for _, name := range r.configs {
@@ -227,17 +227,21 @@ func (r *Runner) Remove(ctx context.Context) {
 			fmt.Fprintf(r.Log, "remove the runner's ServiceAccount and roles (%s): %v\n", r.Name(), err)
 		}
 	}
+	var left error
+	if !r.Flags.Keep {
+		left = Teardown(ctx, r.Cluster, r.ID, r.Identity)
+	}
+	if r.unlease != nil {
+		r.unlease()
+	}
 	_ = r.Set.CoordinationV1().Leases(r.Namespace).Delete(ctx, r.Name(), metav1.DeleteOptions{})
-	if r.Flags.Keep {
-		return
+	switch {
+	case left != nil:
+		return fmt.Errorf("not everything of run %s was removed: %w", r.ID, left)
+	case r.Flags.Keep:
+		return nil
 	}
-	if err := Teardown(ctx, r.Cluster, r.ID, r.Identity); err != nil {
-		fmt.Fprintf(r.Log, "not everything of run %s was removed: %v\n", r.ID, err)
-		return
-	}
-	if err := bundle.Withdraw(r.Flags.Out); err != nil {
-		fmt.Fprintln(r.Log, err)
-	}
+	return bundle.Withdraw(r.Flags.Out)
 }
 
 // Teardown removes what a run has left on a cluster. Without the run's identity its label decides.

@@ -85,6 +85,9 @@ func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext:          podspec.Restricted()}},
 	}}
+	if err := e.Session.PodTemplate.Apply(pod); err != nil {
+		return err
+	}
 	if _, err := e.Create(ctx, api.ConfigMaps, config); err != nil {
 		return err
 	}

@@ -53,6 +53,9 @@ func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string,
 		delivery.Deliver(&pod.Spec, m.State.Image, wrapped)
 	}
 	podspec.SetTerminationMessages(&pod.Spec)
+	if err := errors.Join(m.State.Session.PodTemplate.Apply(pod), m.Extra.Apply(pod)); err != nil {
+		return err
+	}
 	m.Template = pod.DeepCopy()
 	err := m.createSecret(ctx, secret)
 	if err == nil {

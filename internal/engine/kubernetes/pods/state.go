@@ -150,7 +150,8 @@ type Pod struct {
 	Holder          bool   // its agents report nothing to the record
 	MainContainers  []string
 	Phases          []engine.Phase
-	Template        *corev1.Pod     // as first created
+	Extra           *engine.PodTemplate // merged into the pod, after that of the session
+	Template        *corev1.Pod         // as first created
 	waits           map[string]bool // containers that wait at the barrier
 
 	createMu sync.Mutex // held while the pod is created, or its creation forbidden

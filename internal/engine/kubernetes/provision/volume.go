@@ -223,7 +223,7 @@ func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request
 	if !v.Block {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
 	}
-	m := &pods.Pod{State: e.State, Object: object, Instance: object, Holder: true}
+	m := &pods.Pod{State: e.State, Object: object, Instance: object, Holder: true, Extra: r.PodTemplate}
 	v.Holder = m
 	return m.Start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
 }

@@ -162,7 +162,7 @@ func (e *Provisioner) createPod(ctx context.Context, w *pods.Workload, r engine.
 	podspec.Colocate(pod, refs.Colocated[p.Name])
 	podspec.LimitOutput(&pod.Spec, p, e.Session.MaxOutput)
 	m := &pods.Pod{State: e.State, Object: p.Name, Instance: w.Name, Service: p.Service, MainContainers: p.Sync,
-		Phases: p.Phases}
+		Phases: p.Phases, Extra: r.PodTemplate}
 	if len(r.Workload.Pods) > 1 {
 		m.ContainerPrefix = strings.TrimPrefix(p.Name, w.Name+"-") + "."
 	}
