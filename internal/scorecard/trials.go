@@ -19,7 +19,7 @@ type Class struct {
 	AttributesClass string
 	// SnapshotClass is the VolumeSnapshotClass; empty: that of the driver.
 	SnapshotClass string
-	Parameters      map[string]string
+	Parameters    map[string]string
 }
 
 // Options shape the trials of all classes.
