@@ -88,6 +88,7 @@ func (f *findFlags) execute(ctx context.Context, s *streams, run *runFlags, args
 		return err
 	}
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	survivePipes()
 	defer signal.Stop(x.signals)
 	found, err := dir.Find(ctx, x, s.err)
 	err = errors.Join(err, dir.Close())

@@ -31,7 +31,8 @@ type scorecardFlags struct {
 	study      studyFlags
 	options    scorecard.Options
 	classes    []string
-	attributes map[string]string
+	attributes map[string]string // VolumeAttributesClass by StorageClass
+	snapshots  map[string]string // VolumeSnapshotClass by StorageClass
 	output     string
 }
 
@@ -67,6 +68,8 @@ cannot be read; 130 interrupted.`,
 	fl.StringSliceVar(&f.classes, "classes", nil, "StorageClasses to try (default all)")
 	fl.StringToStringVar(&f.attributes, "attributes-class", nil, "STORAGECLASS=VOLUMEATTRIBUTESCLASS: class for the "+
 		"trial of modify; may be repeated")
+	fl.StringToStringVar(&f.snapshots, "snapshot-class", nil, "STORAGECLASS=VOLUMESNAPSHOTCLASS: class of the snapshots; "+
+		"may be repeated (default that of the driver)")
 	fl.StringVar(&f.options.Size, "size", "512Mi", "size of each volume")
 	fl.IntVar(&f.options.N, "n", 6, "operations of each kind, one after another; an interval of the median needs 6")
 	fl.DurationVar(&f.options.Disturb, "disturb-for", 15*time.Second, "how long writes are measured beside each kind "+
@@ -147,6 +150,7 @@ func (f *scorecardFlags) execute(ctx context.Context, s *streams, files []string
 		return err
 	}
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	survivePipes()
 	defer signal.Stop(x.signals)
 	_, err = dir.Run(ctx, x, 1, s.err)
 	switch err = errors.Join(err, dir.Close()); {

@@ -27,7 +27,8 @@ func (x *scoring) design(ctx context.Context, temporary string) (*study.Design, 
 	d := &study.Design{Name: "scorecard", Factors: []string{"storageClass", "trial"}, Blocks: 1, Planned: 1,
 		Flags: flags, Order: study.AsListed(), Cells: []study.Cell{}}
 	for i, name := range classes {
-		c := scorecard.Class{Name: name, AttributesClass: x.flags.attributes[name]}
+		c := scorecard.Class{Name: name, AttributesClass: x.flags.attributes[name],
+			SnapshotClass: x.flags.snapshots[name]}
 		x.card.Classes = append(x.card.Classes, scorecard.ClassCard{Name: name})
 		for j := range x.list {
 			t := scored{class: i, of: c, trial: &x.list[j], name: fmt.Sprintf("%02d_%.80s_%s", i+1, name, x.list[j].Name)}
@@ -138,9 +139,11 @@ func (x *scoring) classNames(ctx context.Context) ([]string, error) {
 	case len(list) == 0:
 		return nil, errors.New("the cluster has no StorageClass")
 	}
-	for _, name := range slices.Sorted(maps.Keys(x.flags.attributes)) {
-		if !slices.Contains(list, name) {
-			return nil, fmt.Errorf("invalid --attributes-class %s: the StorageClass is not tried", name)
+	for flag, of := range map[string]map[string]string{"attributes": x.flags.attributes, "snapshot": x.flags.snapshots} {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if !slices.Contains(list, name) {
+				return nil, fmt.Errorf("invalid --%s-class %s: the StorageClass is not tried", flag, name)
+			}
 		}
 	}
 	return list, nil

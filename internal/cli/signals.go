@@ -15,9 +15,7 @@ func signalled(parent context.Context, first func() error, failing <-chan error,
 	hard, kill := context.WithCancel(parent)
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// With a listener, writing to a closed pipe, as in "run … | head", is an error instead of the end of the process.
-	// Ignoring the signal would have the workloads ignore it, too.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	survivePipes()
 	go func() {
 		for n := 0; ; {
 			select {
@@ -42,7 +40,12 @@ func signalled(parent context.Context, first func() error, failing <-chan error,
 	}
 }
 
+// survivePipes has writing to a closed pipe, as in "run … | head", be an error instead of the end of the process. The
+// signal has a listener, because programs that are started would ignore it, too, if it were ignored.
+func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // untilInterrupt makes a context that ends with the first SIGINT or SIGTERM.
 func untilInterrupt(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	survivePipes()
 	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 }

@@ -98,6 +98,7 @@ func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.D
 	}
 	// Each trial has a listener of its own; this one is for the time between trials.
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	survivePipes()
 	defer signal.Stop(x.signals)
 	codes, err := dir.Run(ctx, x, from, x.err)
 	err = errors.Join(err, dir.Close())

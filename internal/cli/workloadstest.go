@@ -117,6 +117,7 @@ func (f *entryFlags) execute(ctx context.Context, s *streams, name string) error
 		}
 	}
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	survivePipes()
 	defer signal.Stop(t.signals)
 	if err := t.inDir(ctx); err != nil {
 		return err

@@ -19,7 +19,7 @@ var options = Options{Size: "512Mi", N: 6, Disturb: 15 * time.Second, Timeout: t
 
 // TestBenchmarks checks that each trial of a class that has everything is a valid Benchmark, with so many operations.
 func TestBenchmarks(t *testing.T) {
-	c := Class{Name: "null", Driver: "null.csi.cnsbench.dev"}
+	c := Class{Name: "null", Driver: "null.csi.cnsbench.dev", SnapshotClass: "null"}
 	c.Parameters = plan.ModifiableParameters(c.Driver)
 	trials := Trials(options)
 	if len(trials) != 13 {

@@ -17,7 +17,9 @@ type Class struct {
 	// AttributesClass is the VolumeAttributesClass for the trial of modify; empty: Parameters, and without those the
 	// trial is not done.
 	AttributesClass string
-	Parameters      map[string]string
+	// SnapshotClass is the VolumeSnapshotClass; empty: that of the driver.
+	SnapshotClass string
+	Parameters    map[string]string
 }
 
 // Options shape the trials of all classes.
@@ -96,6 +98,14 @@ func action(o Options, format string, args ...any) string {
 	return fmt.Sprintf("    - {timeout: %v, %s}\n", o.Timeout, fmt.Sprintf(format, args...))
 }
 
+// snapshots is what a snapshotSpec has of the class's VolumeSnapshotClass.
+func (c *Class) snapshots() string {
+	if c.SnapshotClass == "" {
+		return ""
+	}
+	return fmt.Sprintf(", snapshotClass: %q", c.SnapshotClass)
+}
+
 func volume(c Class, o Options, more string) string {
 	return fmt.Sprintf("{storageClass: %q, size: %s%s}", c.Name, o.Size, more)
 }
@@ -125,7 +135,7 @@ func each(c Class, o Options, attach bool, operation, of string) string {
 func snapshots(c Class, o Options) string {
 	return source(c, o) +
 		action(o, "name: snapshot, rateName: serial, then: [restore, remove, drop], "+
-			"snapshotSpec: {actionName: volume}") +
+			"snapshotSpec: {actionName: volume%s}", c.snapshots()) +
 		action(o, "name: restore, restoreSpec: {actionName: snapshot, attach: true}") +
 		action(o, "name: remove, deleteSpec: {actionName: restore}") +
 		action(o, "name: drop, deleteSpec: {actionName: snapshot}") + serial(o)
@@ -170,7 +180,7 @@ func groups(c Class, o Options) string {
 // The operations beside which I/O is measured. What they make is deleted at once, outside the measured operation.
 const (
 	besideCreate   = "then: [remove], createObjSpec: {volume: VOLUME}"
-	besideSnapshot = "then: [remove], snapshotSpec: {actionName: fio}"
+	besideSnapshot = "then: [remove], snapshotSpec: {actionName: fioSNAPSHOTS}"
 	besideClone    = "then: [remove], cloneSpec: {actionName: fio}"
 	besideExpand   = "resizeSpec: {actionName: fio, increaseBy: SIZE}"
 )
@@ -189,7 +199,7 @@ const besideFio = `name: fio, createObjSpec: {workload: fio, canary: {interval: 
 // beside is fio, and from a third of the time on operations, one each second.
 func beside(operation, of string) func(Class, Options) string {
 	return func(c Class, o Options) string {
-		of := strings.NewReplacer("VOLUME", volume(c, o, ", attach: true"), "SIZE", o.Size).Replace(of)
+		of := strings.NewReplacer("VOLUME", volume(c, o, ", attach: true"), "SIZE", o.Size, "SNAPSHOTS", c.snapshots()).Replace(of)
 		text := "  actions:\n" + action(o, besideFio, canaryInterval, c.Name, o.Size, o.Disturb.Seconds()) +
 			action(o, "name: %s, rateName: each, %s", operation, of)
 		if strings.Contains(of, "remove") {

@@ -42,7 +42,6 @@ func TestCommands(t *testing.T) {
 		{"export nowhere", 1, nil},
 		{"list", 0, []string{"no bundle and no study in ."}},
 		{"list nowhere", 1, nil},
-		{"index .", 2, nil},
 		{"cleanup nowhere", 1, nil},
 		{"cleanup .", 1, nil},
 		{"cleanup --run nowhere", 1, nil},

@@ -235,7 +235,7 @@ func clockStep(d *dataset.Data) (bundle.Flag, bool) {
 // harness flags figures that CNSBench's own parts make larger.
 func harness(a Action) (bundle.Flag, bool) {
 	return flag("harness", Warning, "%s: %.0f %% of its time is CNSBench's own: an init container copies the agent into "+
-			"each pod. Use --agent image where nodes can mount images as volumes, or an image with the agent and --agent baked",
+		"each pod. Use --agent image where nodes can mount images as volumes, or an image with the agent and --agent baked",
 		a.Name, 100*a.Harness), a.Harness > harnessShare
 }
 

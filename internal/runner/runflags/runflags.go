@@ -118,7 +118,7 @@ func (f *Flags) table() []flag {
 		{"image", &f.Image, both | Runner, false,
 			"kubernetes: cnsbench image for the runner, the agents and the pods that hold volumes"},
 		{"agent", &f.Delivery, both | Runner, false,
-			"kubernetes: how the agent gets into pods: auto (an image volume where the cluster "+
+			"kubernetes: how the agent gets into pods: auto (an image volume where the cluster " +
 				"has them, else init), init (an init container, which makes starts longer), image, or baked (in the workload's image)"},
 		{"csi-proxy", &f.Proxies, both | Runner, false, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records " +
 			"to use, with the token in $" + ProxyTokenVariable + "; may be repeated (default the installed ones, if " +
