@@ -217,6 +217,11 @@ func (in *BenchmarkSpec) DeepCopyInto(out *BenchmarkSpec) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.PodTemplate != nil {
+		in, out := &in.PodTemplate, &out.PodTemplate
+		*out = new(runtime.RawExtension)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.CSIEndpoints != nil {
 		in, out := &in.CSIEndpoints, &out.CSIEndpoints
 		*out = make([]CSIEndpoint, len(*in))
@@ -520,6 +525,11 @@ func (in *CreateObjSpec) DeepCopyInto(out *CreateObjSpec) {
 	}
 	if in.Manifest != nil {
 		in, out := &in.Manifest, &out.Manifest
+		*out = new(runtime.RawExtension)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.PodTemplate != nil {
+		in, out := &in.PodTemplate, &out.PodTemplate
 		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
 	}
