@@ -145,6 +145,11 @@ func TestJudge(t *testing.T) {
 			f.Full.Series[0].Step /= 10
 			f.Full.Series[0].Points = f.Full.Series[0].Points[:1]
 		}, want: "series: fail", says: "cover"},
+		{name: "a slow start", harm: func(f *Facts) {
+			f.Full.Series[0].Step /= 10
+			f.Full.Series[0].Points = f.Full.Series[0].Points[2:]
+			f.Full.Series[0].Points[1].At += 9 * second / 10
+		}},
 		{name: "ignores SIGTERM", harm: func(f *Facts) { f.Stopped.Instance.End.Containers[0].Signal = "SIGKILL" },
 			want: "stops: fail", says: "container c did not end within 5s"},
 		{name: "ignores SIGTERM until its own end", harm: func(f *Facts) { f.Stopped.Instance.End.At = 6 * second },

@@ -131,7 +131,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Fprintf is fmt.Fprintf with every argument except numbers on one line, so that none can imitate a line of ours.
+// Fprintf is fmt.Fprintf that writes each argument except numbers on one line: no argument can begin a line of its own.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, each(args, Line)...)
 }

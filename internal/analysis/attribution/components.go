@@ -50,7 +50,8 @@ const (
 // its calls was observed.
 var orDriver = map[string]string{
 	Provisioner: ProvisionerOrDriver, Attacher: AttacherOrDriver, Snapshotter: SnapshotterOrDriver,
-	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver, Workload: WorkloadOrDriver, Harness: HarnessOrDriver, Controllers: ControllersOrDriver,
+	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver, Workload: WorkloadOrDriver, Harness: HarnessOrDriver,
+	Controllers: ControllersOrDriver,
 }
 
 // DriverUnseen reports whether the time of a component may be the driver's.

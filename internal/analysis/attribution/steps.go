@@ -36,8 +36,8 @@ var steps = map[string]step{
 	op.Sandboxed: {Kubelet, []string{op.Published, op.Attached, op.Scheduled, op.Gone, "NodePublishVolume.end"}},
 	op.Delivered: {Harness, []string{op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.Gone,
 		"NodePublishVolume.end"}},
-	op.Initialized: {Workload, []string{op.Delivered, op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.FirstWrite,
-		op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	op.Initialized: {Workload, []string{op.Delivered, op.Sandboxed, op.Published, op.Attached, op.Scheduled,
+		op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
 	"agents": {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead, op.Gone}},
 	op.Running: {Kubelet, []string{"agents", op.Initialized, op.Sandboxed, op.Published, op.Attached, op.Bound,
 		op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
@@ -283,10 +283,10 @@ func (s *reached) component(o *op.Op, name, from string) string {
 
 // preparing reports whether the driver was asked again after its snapshot was taken: it had said that it is not ready.
 func preparing(o *op.Op) bool {
-	taken := latest(o, op.Taken, o.Ended)
+	taken, asks := latest(o, op.Taken, o.Ended), []string{"CreateSnapshot.start", "ListSnapshots.start", "GetSnapshot.start"}
 	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool {
 		return m.Is(op.Ready) && m.Source == "csi" ||
-			m.At > taken && slices.Contains([]string{"CreateSnapshot.start", "ListSnapshots.start", "GetSnapshot.start"}, base(&m))
+			m.At > taken && slices.Contains(asks, base(&m))
 	})
 }
 

@@ -75,8 +75,8 @@ var limitingFlags = []string{"kube-api-qps", "kube-api-burst", "worker-threads",
 	"concurrent-attach-detach-syncs"}
 
 // defaultLimits are the values of flags that are not given: of Kubernetes 1.36, csi-provisioner 6.3 and csi-attacher
-// 4.13 (both with csi-lib-utils 0.25), csi-resizer 2.3, csi-snapshotter and snapshot-controller 8.7, as their main
-// packages have them. Those of the sidecars have not changed since the flags exist (2021).
+// 4.13 (both with csi-lib-utils 0.25), csi-resizer 2.3, csi-snapshotter and snapshot-controller 8.7, as their
+// sources have them. Other versions may have others.
 var defaultLimits = map[string]map[string]string{
 	"csi-provisioner":         {"kube-api-qps": "5", "kube-api-burst": "10", "worker-threads": "100"},
 	"csi-attacher":            {"kube-api-qps": "5", "kube-api-burst": "10", "worker-threads": "10"},

@@ -36,7 +36,7 @@ func PodMilestones(p *corev1.Pod) []string {
 			names = append(names, PodReady)
 		}
 	}
-	if AgentDelivered(p) {
+	if agentDelivered(p) {
 		names = append(names, op.Delivered)
 	}
 	if allStarted(p) {
@@ -45,8 +45,8 @@ func PodMilestones(p *corev1.Pod) []string {
 	return names
 }
 
-// AgentDelivered says whether the init container of the agent has ended, if there is one.
-func AgentDelivered(p *corev1.Pod) bool {
+// agentDelivered says whether the init container of the agent has ended, if there is one.
+func agentDelivered(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.Name == podspec.AgentInit && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 	})
