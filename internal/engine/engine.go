@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 )
 
 // Engine executes operations on one platform. One value serves one run.
@@ -151,7 +152,7 @@ type Session struct {
 	// Secrets are those that the classes name, for the calls of CSI drivers.
 	Secrets Secrets
 	// PodTemplate is merged into every pod (engine kubernetes); nil: none.
-	PodTemplate *PodTemplate
+	PodTemplate *podtemplate.Template
 }
 
 // Namespace is that of claims and snapshots on an engine without namespaces.
@@ -201,7 +202,7 @@ type Request struct {
 	Target   Object // what the op acts on; zero: nothing, or several
 
 	// PodTemplate is merged into the pods of the request, after that of the session; nil: none.
-	PodTemplate *PodTemplate
+	PodTemplate *podtemplate.Template
 
 	Workload *Workload
 	Volume   *Volume

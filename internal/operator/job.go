@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 )
@@ -114,7 +114,7 @@ func extended(b *v1alpha1.Benchmark, pod *corev1.Pod) *corev1.Pod {
 	if b.Spec.PodTemplate == nil {
 		return pod
 	}
-	t, err := engine.ParsePodTemplate(b.Spec.PodTemplate.Raw)
+	t, err := podtemplate.Parse(b.Spec.PodTemplate.Raw)
 	made := pod.DeepCopy()
 	if err != nil || t.WithoutPrivileges().Apply(made) != nil {
 		return pod

@@ -1,13 +1,14 @@
 package plan
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
@@ -39,11 +40,11 @@ var createAction = descriptor{
 }
 
 // podTemplate reads what is merged into pods; nil: nothing.
-func podTemplate(g *graph, path string, given *runtime.RawExtension) *engine.PodTemplate {
+func podTemplate(g *graph, path string, given *runtime.RawExtension) *podtemplate.Template {
 	if given == nil {
 		return nil
 	}
-	t, err := engine.ParsePodTemplate(given.Raw)
+	t, err := podtemplate.Parse(given.Raw)
 	switch {
 	case err != nil:
 		g.Fail(path, "fields of a core/v1 PodTemplateSpec", "%v", err)

@@ -26,6 +26,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
@@ -62,7 +63,7 @@ type Plan struct {
 	Secrets     engine.Secrets `json:"-"`
 	SecretFiles []string       `json:"-"`
 	// PodTemplate is merged into all pods; nil: none.
-	PodTemplate *engine.PodTemplate `json:"-"`
+	PodTemplate *podtemplate.Template `json:"-"`
 
 	Needs    engine.Needs
 	Budget   Budget
@@ -93,7 +94,7 @@ type Action struct {
 	Chained bool
 
 	// PodTemplate is merged into the pods of a create, after the plan's; nil: none.
-	PodTemplate *engine.PodTemplate `json:"-"`
+	PodTemplate *podtemplate.Template `json:"-"`
 
 	Target   *Target   // what the op acts on; nil for create and drain
 	Workload *Workload // create: a workload

@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 )
 
 // State is the state of a run's pods and volumes.
@@ -150,9 +151,9 @@ type Pod struct {
 	Holder          bool   // its agents report nothing to the record
 	MainContainers  []string
 	Phases          []engine.Phase
-	Extra           *engine.PodTemplate // merged into the pod, after that of the session
-	Template        *corev1.Pod         // as first created
-	waits           map[string]bool // containers that wait at the barrier
+	Extra           *podtemplate.Template // merged into the pod, after that of the session
+	Template        *corev1.Pod           // as first created
+	waits           map[string]bool       // containers that wait at the barrier
 
 	createMu sync.Mutex // held while the pod is created, or its creation forbidden
 	mu       sync.Mutex

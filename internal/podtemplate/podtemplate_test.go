@@ -1,4 +1,4 @@
-package engine
+package podtemplate
 
 import (
 	"strings"
@@ -10,28 +10,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestParsePodTemplate(t *testing.T) {
+func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"metadata":{"labels":{"team":"storage"}},"spec":{"nodeSelector":{"storage":"yes"}}}`: "",
-		`{"spec":{"restartPolicy":"Always"}}`:                                                "spec.restartPolicy cannot be set",
-		`{"spec":{"containers":[{"name":"*","command":["x"]}]}}`:                             "spec.containers[0].command cannot be set",
-		`{"spec":{"containers":[{"resources":{}}]}}`:                                         "spec.containers[0] has no name",
-		`{"spec":{"containers":[{"name":"a"},{"name":"a"}]}}`:                                "a is there twice",
-		`{"metadata":{"name":"x"}}`:                                                          "metadata.name cannot be set",
-		`{"metadata":{"labels":{"cnsbench.dev/run":"x"}}}`:                                   "cnsbench.dev/run is set by CNSBench",
-		`{"spec":{"nodeSelektor":{}}}`:                                                       `unknown field "spec.nodeSelektor"`,
-		`{"spec":{"tolerations":{}}}`:                                                        "tolerations",
-		`{"spec":{"containers":[{"name":"*","resources":{"limits":{"cpu":"two"}}}]}}`:        "quantities must match",
+		`{"spec":{"restartPolicy":"Always"}}`:                                                  "spec.restartPolicy cannot be set",
+		`{"spec":{"containers":[{"name":"*","command":["x"]}]}}`:                               "spec.containers[0].command cannot be set",
+		`{"spec":{"containers":[{"resources":{}}]}}`:                                           "spec.containers[0] has no name",
+		`{"spec":{"containers":[{"name":"a"},{"name":"a"}]}}`:                                  "a is there twice",
+		`{"metadata":{"name":"x"}}`:                                                            "metadata.name cannot be set",
+		`{"metadata":{"labels":{"cnsbench.dev/run":"x"}}}`:                                     "cnsbench.dev/run is set by CNSBench",
+		`{"spec":{"nodeSelektor":{}}}`:                                                         `unknown field "spec.nodeSelektor"`,
+		`{"spec":{"tolerations":{}}}`:                                                          "tolerations",
+		`{"spec":{"containers":[{"name":"*","resources":{"limits":{"cpu":"two"}}}]}}`:          "quantities must match",
 	} {
-		_, err := ParsePodTemplate([]byte(text))
+		_, err := Parse([]byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }
 
-func TestApplyPodTemplate(t *testing.T) {
-	tmpl, err := ParsePodTemplate([]byte(`{
+func TestApply(t *testing.T) {
+	tmpl, err := Parse([]byte(`{
 		"metadata": {"labels": {"team": "storage"}},
 		"spec": {
 			"nodeSelector": {"disk": "nvme"}, "priorityClassName": "bench",
@@ -89,7 +89,7 @@ func TestApplyPodTemplate(t *testing.T) {
 		t.Errorf("without privileges: %+v, %v", plain, err)
 	}
 	same := pod()
-	if err := (*PodTemplate)(nil).Apply(same); err != nil || cmp.Diff(pod(), same) != "" {
+	if err := (*Template)(nil).Apply(same); err != nil || cmp.Diff(pod(), same) != "" {
 		t.Errorf("no template changes the pod: %v", err)
 	}
 }

@@ -1,4 +1,5 @@
-package engine
+// Package podtemplate merges what a user adds to the pods of a run into them.
+package podtemplate
 
 import (
 	"encoding/json"
@@ -13,18 +14,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// PodTemplate is what a user adds to the pods of a run: where they may run, what they may use, and labels that a
+// Template is what a user adds to the pods of a run: where they may run, what they may use, and labels that a
 // cluster demands. The zero value adds nothing; it is not changed after it was parsed.
-type PodTemplate struct {
+type Template struct {
 	metadata   map[string]any
 	spec       map[string]any // without containers
 	containers map[string]map[string]any
 }
 
-// AllContainers is the name in a PodTemplate that stands for every container of a pod.
+// AllContainers is the name in a Template that stands for every container of a pod.
 const AllContainers = "*"
 
-// The fields of a PodTemplate. Others would change what is measured, or how it is.
+// The fields of a Template. Others would change what is measured, or how it is.
 var (
 	templateMetadata = []string{"labels", "annotations"}
 	templateSpec     = []string{"affinity", "containers", "dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets",
@@ -36,8 +37,8 @@ var (
 // ownPrefix begins the labels and annotations that CNSBench sets.
 const ownPrefix = "cnsbench.dev/"
 
-// ParsePodTemplate reads a PodTemplate: JSON of a part of a core/v1 PodTemplateSpec.
-func ParsePodTemplate(text []byte) (*PodTemplate, error) {
+// Parse reads a Template: JSON of a part of a core/v1 PodTemplateSpec.
+func Parse(text []byte) (*Template, error) {
 	var typed corev1.PodTemplateSpec
 	strict, err := kjson.UnmarshalStrict(text, &typed)
 	if err = errors.Join(append(strict, err)...); err != nil {
@@ -47,7 +48,7 @@ func ParsePodTemplate(text []byte) (*PodTemplate, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
-	t := &PodTemplate{metadata: fields.Metadata, spec: fields.Spec, containers: map[string]map[string]any{}}
+	t := &Template{metadata: fields.Metadata, spec: fields.Spec, containers: map[string]map[string]any{}}
 	err = errors.Join(onlyFields("metadata", fields.Metadata, templateMetadata),
 		onlyFields("spec", fields.Spec, templateSpec))
 	for _, of := range []map[string]string{typed.Labels, typed.Annotations} {
@@ -89,7 +90,7 @@ func onlyFields(path string, fields map[string]any, known []string) error {
 
 // WithoutPrivileges returns a copy without what gives a pod other privileges: for pods that are created with other rights
 // than the user's.
-func (t *PodTemplate) WithoutPrivileges() *PodTemplate {
+func (t *Template) WithoutPrivileges() *Template {
 	if t == nil {
 		return nil
 	}
@@ -100,7 +101,7 @@ func (t *PodTemplate) WithoutPrivileges() *PodTemplate {
 		}
 		return kept
 	}
-	c := &PodTemplate{metadata: t.metadata, spec: without(t.spec, "securityContext", "runtimeClassName", "hostAliases",
+	c := &Template{metadata: t.metadata, spec: without(t.spec, "securityContext", "runtimeClassName", "hostAliases",
 		"dnsConfig", "dnsPolicy"), containers: map[string]map[string]any{}}
 	for name, fields := range t.containers {
 		c.containers[name] = without(fields, "securityContext")
@@ -109,9 +110,9 @@ func (t *PodTemplate) WithoutPrivileges() *PodTemplate {
 }
 
 // Apply merges the template into a pod as kubectl patch does by default (strategic merge): values replace those of the
-// pod, maps and lists with a key are merged; tolerations are added. A container is found by its name, also among the init containers; names
-// that the pod does not have are left out. A nil template adds nothing.
-func (t *PodTemplate) Apply(pod *corev1.Pod) error {
+// pod, maps and lists with a key are merged; tolerations are added. A container is found by its name, also among the init
+// containers; names that the pod does not have are left out. A nil template adds nothing.
+func (t *Template) Apply(pod *corev1.Pod) error {
 	if t == nil {
 		return nil
 	}
