@@ -68,10 +68,10 @@ func TestPodTemplate(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, pod := range pods.Items {
-			for _, kind := range []string{"runner", "vol-0-holder", "fio-0"} {
+			for _, kind := range []string{"runner", "vol-0-holder", "fio-0-fio"} {
 				seen[kind] = seen[kind] || strings.HasSuffix(pod.Name, kind)
 			}
-			if pod.Labels["team"] != "storage" || (pod.Labels["tier"] == "two") != strings.HasSuffix(pod.Name, "fio-0") {
+			if pod.Labels["team"] != "storage" || (pod.Labels["tier"] == "two") != strings.HasSuffix(pod.Name, "fio-0-fio") {
 				t.Errorf("pod %s has the labels %v", pod.Name, pod.Labels)
 			}
 			for _, one := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
@@ -80,7 +80,7 @@ func TestPodTemplate(t *testing.T) {
 				}
 			}
 		}
-		return len(seen) == 3 && seen["runner"] && seen["vol-0-holder"] && seen["fio-0"]
+		return len(seen) == 3 && seen["runner"] && seen["vol-0-holder"] && seen["fio-0-fio"]
 	})
 	p.ended(c, 0)
 	p.nothingLeft()
