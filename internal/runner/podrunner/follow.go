@@ -1,12 +1,14 @@
 package podrunner
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,22 +104,49 @@ func endOf(p *corev1.Pod) string {
 	return p.Status.Reason + " " + p.Status.Message
 }
 
-// copyLog prints the pod's log, as soon as there is one.
+// copyLog prints the pod's log, from when there is one until the pod has ended. After a broken connection it goes on with
+// the next line.
 func (r *Runner) copyLog(ctx context.Context) {
+	var last time.Time // of the last line
 	for {
-		stream, err := r.Set.CoreV1().Pods(r.Namespace).GetLogs(r.Name(),
-			&corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		p, err := r.Set.CoreV1().Pods(r.Namespace).Get(ctx, r.Name(), metav1.GetOptions{})
+		gone, over := apierrors.IsNotFound(err), err == nil && ended(p)
+		o := &corev1.PodLogOptions{Follow: true, Timestamps: true}
+		if !last.IsZero() {
+			o.SinceTime = &metav1.Time{Time: last}
+		}
+		stream, err := r.Set.CoreV1().Pods(r.Namespace).GetLogs(r.Name(), o).Stream(ctx)
 		if err == nil {
-			n, _ := io.Copy(r.Log, stream)
+			last = copyLines(r.Log, stream, last)
 			_ = stream.Close()
-			if n > 0 { // it ends with the pod
-				return
-			}
+		}
+		if gone && !last.IsZero() || over && err == nil {
+			return
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// copyLines copies the lines of a log with times that are later than last, without the times, and returns the time of the
+// last line.
+func copyLines(to io.Writer, log io.Reader, last time.Time) time.Time {
+	in := bufio.NewReader(log)
+	for {
+		line, err := in.ReadString('\n')
+		stamp, text, _ := strings.Cut(line, " ")
+		at, unknown := time.Parse(time.RFC3339Nano, stamp)
+		switch {
+		case err != nil: // half a line is sent again
+			return last
+		case unknown != nil:
+			_, _ = io.WriteString(to, line)
+		case at.After(last):
+			last = at
+			_, _ = io.WriteString(to, text)
 		}
 	}
 }

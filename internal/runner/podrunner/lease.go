@@ -2,6 +2,7 @@ package podrunner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -139,7 +140,8 @@ func (w *Watch) expire(why string) {
 	}
 }
 
-// Release ends the watch, and deletes a Lease that has expired.
+// Release ends the watch. If the Lease has expired, it deletes the ClusterRole of --create-rbac and then the Lease, which
+// owns everything else that was made for the runner.
 func (w *Watch) Release(ctx context.Context) error {
 	expired := w.name != "" && w.Expired.Err() != nil && ctx.Err() == nil
 	w.cancel()
@@ -148,7 +150,12 @@ func (w *Watch) Release(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return ignoreNotFound(w.on.Set.CoordinationV1().Leases(w.on.Namespace).Delete(ctx, w.name, metav1.DeleteOptions{}))
+	err := w.on.Set.RbacV1().ClusterRoles().Delete(ctx, w.name, metav1.DeleteOptions{})
+	if apierrors.IsForbidden(err) { // another account than that of --create-rbac
+		err = nil
+	}
+	return errors.Join(ignoreNotFound(err),
+		ignoreNotFound(w.on.Set.CoordinationV1().Leases(w.on.Namespace).Delete(ctx, w.name, metav1.DeleteOptions{})))
 }
 
 func ignoreNotFound(err error) error {

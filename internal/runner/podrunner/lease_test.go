@@ -25,7 +25,8 @@ func leaseOf(name string, labels map[string]string) *coordinationv1.Lease {
 // afterwards.
 func TestRunnerEndsWhenItsLeaseIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		on := &cluster.Cluster{Namespace: "n", Set: fake.NewClientset(leaseOf("l", nil))}
+		on := &cluster.Cluster{Namespace: "n", Set: fake.NewClientset(leaseOf("l", nil),
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "l"}})}
 		var said strings.Builder
 		f := WatchLease(t.Context(), on, "l", &said)
 		f.Running.Store(false) // it would signal this process
@@ -52,6 +53,10 @@ func TestRunnerEndsWhenItsLeaseIsNotRenewed(t *testing.T) {
 		}
 		if left, _ := renewedNames(t, on); left != 0 {
 			t.Error("its Lease is left")
+		}
+		if list, err := on.Set.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{}); err != nil ||
+			len(list.Items) > 0 {
+			t.Errorf("its ClusterRole is left: %v, %v", list, err)
 		}
 	})
 }

@@ -33,6 +33,7 @@ func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (
 
 // createRights creates a ServiceAccount for the runner, with the rules of the roles cnsbench-runner (in its
 // namespace) and cnsbench-runner-cluster, and the further rules that this plan needs. It returns the account's name.
+// The ClusterRole owns its binding, and allows its own deletion: a runner whose command is gone deletes it.
 func (r *Runner) createRights(ctx context.Context) (string, error) {
 	inside, outside, err := r.rules(ctx)
 	if err != nil {
@@ -45,17 +46,26 @@ func (r *Runner) createRights(ctx context.Context) (string, error) {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: meta.Name, Namespace: r.Namespace}}
+	outside = append(outside, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
+		ResourceNames: []string{meta.Name}, Verbs: []string{"delete"}})
+	const failed = "--create-rbac: %w; name a ServiceAccount that has the rights: spec.serviceAccountName"
+	role, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: outside},
+		metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf(failed, err)
+	}
+	wide.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}
 	for _, create := range []func(context.Context) error{
 		creation(r.Set.CoreV1().ServiceAccounts(r.Namespace), &corev1.ServiceAccount{ObjectMeta: meta}),
 		creation(rbac.Roles(r.Namespace), &rbacv1.Role{ObjectMeta: meta, Rules: inside}),
 		creation(rbac.RoleBindings(r.Namespace),
 			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: to("Role"), Subjects: subjects}),
-		creation(rbac.ClusterRoles(), &rbacv1.ClusterRole{ObjectMeta: wide, Rules: outside}),
 		creation(rbac.ClusterRoleBindings(),
 			&rbacv1.ClusterRoleBinding{ObjectMeta: wide, RoleRef: to("ClusterRole"), Subjects: subjects}),
 	} {
 		if err := create(ctx); err != nil {
-			return "", fmt.Errorf("--create-rbac: %w; name a ServiceAccount that has the rights: spec.serviceAccountName", err)
+			return "", fmt.Errorf(failed, err)
 		}
 	}
 	return meta.Name, nil

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
@@ -280,18 +281,25 @@ func testKilled(p *project) {
 }
 
 // testCommandKilled checks that the runner's pod ends by itself after its command is killed. The
-// pod removes the objects of the run. The objects that were created for the pod are deleted with
-// its Lease.
+// pod removes the objects of the run, and the roles of --create-rbac. The objects that were created for the pod are
+// deleted with its Lease.
 func testCommandKilled(p *project) {
-	p.bind("default", "cluster-admin")
 	long := strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1)
-	c := p.command("pod", long, "--runner-patience", "10s")
+	c := p.command("pod", long, "--runner-patience", "10s", "--create-rbac")
 	p.underway(c)
+	b, err := bundle.Open(c.bundle)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	made := []string{"get", "pods,configmaps,secrets,leases,pvc,serviceaccounts,roles,rolebindings,clusterroles," +
+		"clusterrolebindings", "-l", "cnsbench.dev/runner=" + b.Run.ID, "-o", "name"}
+	if roles := p.kubectl(made...); !strings.Contains(roles, "clusterrole.") {
+		p.t.Errorf("no ClusterRole: %s", roles)
+	}
 	_ = c.Process.Signal(syscall.SIGKILL)
 	<-c.over
 	p.until(p.t.Context(), "nothing is left of the runner and its run", func() (bool, string) {
-		made := []string{"pods,configmaps,secrets,leases,pvc", "-l", "cnsbench.dev/runner", "-o", "name"}
-		runner := p.kubectl(append([]string{"get"}, made...)...)
+		runner := p.kubectl(made...)
 		left := p.left()
 		return len(left) == 0 && !strings.Contains(runner, "/"), fmt.Sprint(left, runner)
 	})
