@@ -258,7 +258,11 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	visible.Fprintf(s.out, "%s would create%s:\n", p.Name, atLeast)
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	visible.Fprintf(w, "  volumes\t%d\t%s requested\n", b.Volumes, bytes(b.Bytes))
-	visible.Fprintf(w, "  snapshots\t%d\n  pods\t%d\n  operations\t%d\n", b.Snapshots, b.Pods, b.Ops)
+	pods := ""
+	if p.Cluster {
+		pods = "\tof workloads and volumes, without the runner's"
+	}
+	visible.Fprintf(w, "  snapshots\t%d\n  pods\t%d%s\n  operations\t%d\n", b.Snapshots, b.Pods, pods, b.Ops)
 	_ = w.Flush()
 	for _, open := range b.Open {
 		visible.Fprintf(s.out, "  and by %s\n", open)

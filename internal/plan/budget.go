@@ -76,7 +76,10 @@ func (c *counter) of(n *node) share {
 		}
 		targets = min(targets, 1)
 	}
-	one := n.each(targets) // for one trigger
+	one := n.each(targets)                                                  // for one trigger
+	if v := n.out.Volume; c.plan.Cluster && v != nil && v.Template.Attach { // a pod holds each of them
+		one.things[pods] = plus(one.things[pods], one.things[volumes])
+	}
 	for _, thing := range sortedKeys(one.things) {
 		switch {
 		case growing:

@@ -317,9 +317,10 @@ type SLO struct{ Name, Expr string }
 // total. Otherwise they are a lower bound: the contributions of rates without an end
 // are only in Open.
 type Budget struct {
-	Volumes, Snapshots, Pods int64
-	Bytes                    int64 // requested size of all volumes
-	Ops                      int64
+	Volumes, Snapshots int64
+	Pods               int64 // those that hold volumes on a cluster included, the runner's not
+	Bytes              int64 // requested size of all volumes
+	Ops                int64
 	// Classes holds the volumes and their bytes by StorageClass. The key "" stands for
 	// no class and for the cluster's default class.
 	Classes map[string]ClassBudget `json:",omitempty"`

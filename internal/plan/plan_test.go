@@ -236,6 +236,24 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestBudgetOfHolders checks that the pods that hold attached volumes on a cluster are counted.
+func TestBudgetOfHolders(t *testing.T) {
+	const spec = `spec:
+  actions:
+    - {name: v, createObjSpec: {count: 20, volume: {storageClass: gp3, size: 1Mi, attach: true}}}
+    - {name: s, snapshotSpec: {actionName: v, snapshotClass: snap}}
+    - {name: r, restoreSpec: {actionName: s, attach: true}}
+    - {name: c, cloneSpec: {actionName: v}}
+`
+	for cluster, want := range map[bool]int64{true: 20 + 1, false: 0} {
+		in := Input{Endpoints: map[string]string{"": "/s"}, Capabilities: everything()}
+		in.Capabilities.Cluster = cluster
+		if got := good(t, in, spec).Budget; got.Pods != want || got.Volumes != 20+1+1 {
+			t.Errorf("cluster %v: %+v, want %d pods, 22 volumes", cluster, got, want)
+		}
+	}
+}
+
 const gp3 = `spec:
   actions:
     - {name: v, createObjSpec: {volume: {storageClass: gp3}}}
