@@ -16,9 +16,9 @@ import (
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.status.runID`
 // +kubebuilder:printcolumn:name="Ops",type=integer,JSONPath=`.status.ops.total`
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.ops.failed`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Started",type=date,priority=1,JSONPath=`.status.startTime`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Benchmark struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.

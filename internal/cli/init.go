@@ -15,6 +15,7 @@ import (
 
 	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/visible"
@@ -29,6 +30,7 @@ type initFlags struct {
 	run          runFlags
 	file         string
 	storageClass string
+	account      string
 	workload     string
 	count        int
 	runtime      time.Duration
@@ -48,7 +50,8 @@ On a terminal it asks for what no flag gives. The Benchmark is validated before 
 written. It overwrites nothing.`,
 		Example: `  cnsbench init
   cnsbench init --yes --storage-class hostdir --runtime 10s first.yaml
-  cnsbench init --yes --engine kubernetes --storage-class standard - | kubectl apply -f -`,
+  cnsbench init --yes --engine kubernetes --storage-class standard --service-account bench - |
+    kubectl apply -f -`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.file = "benchmark.yaml"
@@ -63,6 +66,8 @@ written. It overwrites nothing.`,
 	fl.Lookup("set").Hidden, fl.Lookup("csi-endpoint").Hidden = true, true
 	fl.StringVar(&f.storageClass, "storage-class", "",
 		"StorageClass under test (default the cluster's, or a built-in one)")
+	fl.StringVar(&f.account, "service-account", "",
+		"ServiceAccount of the runner on a cluster, with the rights of a runner (docs/how-to/kubernetes.md)")
 	fl.StringVar(&f.workload, "workload", "fio", "workload of the library, with a variable storageClass")
 	fl.IntVar(&f.count, "count", 3, "instances of the workload")
 	fl.DurationVar(&f.runtime, "runtime", 30*time.Second, "length of the measurement")
@@ -101,6 +106,10 @@ func (f *initFlags) execute(cmd *cobra.Command, s *streams) error {
 		return oneOf("--storage-class", class, classes.names())
 	case !ok || !slices.Contains(entry.Variables(), "storageClass"):
 		return oneOf("--workload", f.workload, withStorage(library))
+	case f.account != "" && !engines()[f.run.Engine].capabilities.Cluster:
+		return fmt.Errorf("--service-account: engine %s has no ServiceAccounts", f.run.Engine)
+	case f.account != "" && len(validation.IsDNS1123Subdomain(f.account)) > 0:
+		return fmt.Errorf("invalid --service-account %q: %s", f.account, validation.IsDNS1123Subdomain(f.account)[0])
 	case f.count < 1:
 		return fmt.Errorf("invalid --count %d: want at least 1", f.count)
 	case f.runtime < time.Second:
@@ -131,12 +140,20 @@ func (f *initFlags) execute(cmd *cobra.Command, s *streams) error {
 	return nil
 }
 
-// engineFlag is the flag that selects an engine other than the default one.
+// engineFlag are the flags that select the engine and the cluster, if they are not the default ones.
 func (f *runFlags) engineFlag() string {
 	if f.Engine == defaultEngine() {
 		return ""
 	}
-	return "--engine " + f.Engine + " "
+	flags := "--engine " + f.Engine + " "
+	for _, o := range []struct{ flag, value string }{
+		{"--kubeconfig", f.Kubeconfig}, {"--context", f.Context}, {"-n", f.Namespace},
+	} {
+		if o.value != "" {
+			flags += o.flag + " " + shellWord(o.value) + " "
+		}
+	}
+	return flags
 }
 
 // initClasses are the StorageClasses that a new Benchmark can name.
@@ -273,6 +290,7 @@ func (f *initFlags) benchmark(entry *workload.Entry, class, snapshots string) ([
 		"File": file, "Flags": f.run.engineFlag(), "Name": entry.Name, "Workload": entry.Name, "Count": f.count,
 		"StorageClass": class, "SnapshotClass": snapshots, "Snapshots": snapshots != "" && f.every > 0, "Every": f.every,
 		"Runtime": f.runtime, "Seconds": max(1, int(f.runtime.Seconds())), "Variables": variables,
+		"Cluster": engines()[f.run.Engine].capabilities.Cluster, "Account": f.account,
 		"Ends": slices.Contains(entry.Variables(), "runtime"),
 	})
 	return []byte(out.String()), err

@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/test/apitest"
 )
 
 // TestInit checks that init writes a valid Benchmark with what its flags say, once.
@@ -73,6 +74,20 @@ func TestInitClasses(t *testing.T) {
 	}
 }
 
+// TestInitForOperator checks that a Benchmark for the operator names its account.
+func TestInitForOperator(t *testing.T) {
+	server := apitest.Start(t)
+	server.Add(t, "/apis/storage.k8s.io/v1/storageclasses/standard", `{"provisioner":"driver.example.io"}`)
+	for flag, want := range map[string]string{"": "  # serviceAccountName: bench ",
+		"--service-account=mine": "  serviceAccountName: \"mine\"\n"} {
+		args := []string{"init", "--engine", "kubernetes", "--kubeconfig", server.Kubeconfig, "--yes", "-"}
+		code, out, errs := call(append(args, strings.Fields(flag)...)...)
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, %s\n%s", flag, code, errs, out)
+		}
+	}
+}
+
 func TestInitRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--storage-class gold":    `invalid --storage-class "gold": want btrfs`,
@@ -80,6 +95,7 @@ func TestInitRefuses(t *testing.T) {
 		"--count 0":               "invalid --count 0",
 		"--runtime 1ms":           "invalid --runtime 1ms",
 		"--snapshot-every -1s":    "invalid --snapshot-every -1s",
+		"--service-account bench": "engine local has no ServiceAccounts",
 		"--engine nomad":          `invalid --engine "nomad"`,
 		"--storage-class hostdir": "no-such-directory",
 	} {
