@@ -227,7 +227,7 @@ func studyPage(dir *study.Dir) (*html.Study, error) {
 		return nil, err
 	}
 	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
-		Order: t.Order.String(), Note: strings.Join(append(t.FewNotes(), t.Note), ". "), Sweeps: sweeps,
+		Order: t.Order.String(), Note: strings.Join(append(t.Notes(), t.Note), ". "), Sweeps: sweeps,
 		Boxes: boxesOf(t)}
 	for i := range causes {
 		c := &causes[i]
@@ -316,7 +316,7 @@ func writeTable(out io.Writer, t *study.Table) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, note := range t.FewNotes() {
+	for _, note := range t.Notes() {
 		if err := paragraph(out, "%s", note); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,15 @@ func (d *Dir) Failure(t Trial) string {
 		return err.Error()
 	}
 	return f.Error
+}
+
+// whyFailed is why the run of a trial failed, with or without a bundle.
+func (d *Dir) whyFailed(t Trial) string {
+	b, err := d.open(t)
+	if err != nil {
+		return d.Failure(t)
+	}
+	return cmp.Or(b.Run.Reason, fmt.Sprintf("exit code %d", b.Run.ExitCode))
 }
 
 // recordFailure keeps the reason why the run of a trial ended without a bundle. A run that has a bundle, also an

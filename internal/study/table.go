@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
@@ -43,6 +44,10 @@ type Row struct {
 	Levels []Level `json:"levels"`
 	Done   int     `json:"done"` // trials with a complete bundle
 	Of     int     `json:"of"`
+	// Invalid counts the complete trials that have a validity flag of severity invalid; null: none.
+	Invalid *Invalid `json:"invalid,omitempty"`
+	// Failed is why the first trial without a complete bundle failed; empty: none did.
+	Failed string `json:"failed,omitempty"`
 	// AAOf is the index of the row that this one is an A/A arm of; null: it is none. Both are of the same cell.
 	AAOf *int `json:"aaOf,omitempty"`
 	// Values are those of the table's responses, in their order.
@@ -136,8 +141,12 @@ func (d *Dir) Table() (*Table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", trial.Name, err)
 		}
-		if done {
+		switch {
+		case done:
 			row.Done++
+			row.count(&d.Bundle(trial).Run)
+		case d.failed(trial):
+			row.Failed = cmp.Or(row.Failed, d.whyFailed(trial))
 		}
 	}
 	for j := range queries {
@@ -152,8 +161,34 @@ func (d *Dir) Table() (*Table, error) {
 	return t, nil
 }
 
-// FewNotes name the responses that trials have too few operations for, and what they can be replaced by.
-func (t *Table) FewNotes() (list []string) {
+// count counts a complete trial if it is invalid.
+func (r *Row) count(run *bundle.Run) {
+	invalid := Invalid{Flags: []FlagCount{}}
+	if r.Invalid != nil {
+		invalid = *r.Invalid
+	}
+	if invalid.add(run); invalid.Trials > 0 {
+		r.Invalid = &invalid
+	}
+}
+
+// Notes say which trials failed or are invalid, and why; and they name the responses that trials have too few operations
+// for, and what they can be replaced by.
+func (t *Table) Notes() (list []string) {
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		of := " of " + Cell{Levels: r.Levels}.Name()
+		if len(r.Levels) == 0 {
+			of = ""
+		}
+		if r.Failed != "" {
+			list = append(list, fmt.Sprintf("%d of %d trials%s have no result; the first that failed: %s", r.Of-r.Done, r.Of,
+				of, r.Failed))
+		}
+		if r.Invalid != nil {
+			list = append(list, fmt.Sprintf("%d trials%s, %v", r.Done, of, *r.Invalid))
+		}
+	}
 	for j, response := range t.Responses {
 		trials, few, needs := 0, 0, int64(0)
 		low, high := int64(math.MaxInt64), int64(0)

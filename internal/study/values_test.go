@@ -89,7 +89,7 @@ func TestKnownValues(t *testing.T) {
 			t.Errorf("%s of 4 operations: %+v", table.Responses[i], v)
 		}
 	}
-	notes := table.FewNotes()
+	notes := table.Notes()
 	if len(notes) != 1 || !strings.Contains(notes[0], "p99(create) needs 299 operations in a trial; 1 of 2 trials have "+
 		"fewer (4 to 4)") {
 		t.Errorf("notes %q", notes)

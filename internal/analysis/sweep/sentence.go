@@ -62,7 +62,7 @@ func (s *Series) Describe(factor string) {
 		p := &s.Points[i]
 		switch {
 		case p.N == 0 || len(p.Shares) == 0:
-			p.Sentence = "No operation completed."
+			p.Sentence = "No operation completed" + because(p) + "."
 		case i == 0:
 			p.Sentence = fmt.Sprintf("%s%s: %s; of an operation's %s, %s.", where(factor, p), failedNote(p),
 				perMinute(p), units.Duration(p.total()), largest(p))
@@ -83,7 +83,15 @@ func failedNote(p *Point) string {
 	if p.Failed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d of %d not completed)", p.Failed, p.N)
+	return fmt.Sprintf(" (%d of %d not completed%s)", p.Failed, p.N, because(p))
+}
+
+// because names the cause of most operations that failed.
+func because(p *Point) string {
+	if p.Why == "" {
+		return ""
+	}
+	return "; most ended in " + p.Why
 }
 
 func perMinute(p *Point) string {

@@ -6,6 +6,7 @@ package sweep
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,12 +35,14 @@ type Point struct {
 	Label  string  `json:"label"`
 	Trials int     `json:"trials"`
 	// PerMinute is the throughput of each trial that has one.
-	PerMinute []float64    `json:"perMinute"`
-	N         int64        `json:"n"`      // operations of all trials
-	Failed    int64        `json:"failed"` // of those, not ok
-	CDF       []stats.Step `json:"-"`      // of the response of all trials together
-	MedianNs  *int64       `json:"medianNs"`
-	P99Ns     *int64       `json:"p99Ns"` // nil also where there are too few
+	PerMinute []float64 `json:"perMinute"`
+	N         int64     `json:"n"`      // operations of all trials
+	Failed    int64     `json:"failed"` // of those, not ok
+	// Why is the cause of most that failed, with the message of the first of them; empty if none failed.
+	Why      string       `json:"why,omitempty"`
+	CDF      []stats.Step `json:"-"` // of the response of all trials together
+	MedianNs *int64       `json:"medianNs"`
+	P99Ns    *int64       `json:"p99Ns"` // nil also where there are too few
 	// Shares of the time of those that were ok.
 	Shares []attribution.Share `json:"attribution"`
 	// Calls are those of the CSI driver on the critical paths of those that were ok, largest first.
@@ -92,7 +95,59 @@ type Gather struct {
 	perMinute []float64
 	n, failed int64
 	calls     map[string]int64 // ns, by call
+	causes    map[cause]*failures
 	states    *States
+}
+
+// cause is why operations failed.
+type cause struct {
+	outcome op.Outcome
+	code    string
+}
+
+// failures are operations that failed for one cause.
+type failures struct {
+	n       int64
+	message string // of the first
+}
+
+// addFailure counts an operation that failed.
+func (g *Gather) addFailure(o *op.Op) {
+	g.failed++
+	if g.causes == nil {
+		g.causes = map[cause]*failures{}
+	}
+	c := cause{o.Outcome, o.Code}
+	if g.causes[c] == nil {
+		g.causes[c] = &failures{message: o.Message}
+	}
+	g.causes[c].n++
+}
+
+// maxMessage bounds the message in a sentence, in bytes.
+const maxMessage = 160
+
+// why is the most frequent cause.
+func (g *Gather) why() string {
+	causes := slices.SortedFunc(maps.Keys(g.causes), func(a, b cause) int {
+		return cmp.Or(cmp.Compare(g.causes[b].n, g.causes[a].n), cmp.Compare(a.outcome, b.outcome),
+			cmp.Compare(a.code, b.code))
+	})
+	if len(causes) == 0 {
+		return ""
+	}
+	text := string(causes[0].outcome)
+	if code := causes[0].code; code != "" {
+		text += " " + code
+	}
+	message, _, _ := strings.Cut(g.causes[causes[0]].message, "\n")
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	if message == "" {
+		return text
+	}
+	return text + ": " + message
 }
 
 // Trial adds the operations of one trial, with their throughput per second; 0: none. ends has the end of each
@@ -105,7 +160,7 @@ func (g *Gather) Trial(ops []op.Op, perSecond float64, oneMachine bool, ends map
 		g.tally.Add(o)
 		dataset.AddLatencies(o, &g.response, nil)
 		if o.Outcome != op.OK {
-			g.failed++
+			g.addFailure(o)
 		} else {
 			g.addCalls(o)
 		}
@@ -144,6 +199,7 @@ func (g *Gather) meanCalls() (list []Call) {
 // Point returns the figures of the trials added so far.
 func (g *Gather) Point(level float64, label string, trials int) Point {
 	p := Point{Level: level, Label: label, Trials: trials, PerMinute: g.perMinute, N: g.n, Failed: g.failed,
+		Why: g.why(),
 		CDF: g.response.CDF(400), Shares: g.tally.Shares(), Calls: g.meanCalls(),
 		States: g.states}
 	at := func(q float64) *int64 {

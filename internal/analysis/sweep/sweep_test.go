@@ -136,13 +136,17 @@ func TestGather(t *testing.T) {
 	}
 	ops := []op.Op{
 		pod("a", 0, 1*s, 4*s), pod("b", 0, 2*s, 8*s), pod("c", 4*s, 6*s, 12*s),
-		{Target: "d", Intended: 4 * s, Started: 4 * s, Ended: 12 * s, Outcome: op.Censored},
+		{Target: "d", Intended: 4 * s, Started: 4 * s, Ended: 12 * s, Outcome: op.Censored,
+			Message: "no room\nin the pool"},
 	}
 	var g Gather
 	g.Trial(ops, 0.25, false, map[string]op.Time{"a": 6 * s})
 	p := g.Point(2, "2", 1)
 	if p.N != 4 || p.Failed != 1 || len(p.PerMinute) != 1 || p.PerMinute[0] != 15 {
 		t.Errorf("n %d, failed %d, per minute %v; want 4, 1, 15", p.N, p.Failed, p.PerMinute)
+	}
+	if want := "censored: no room"; p.Why != want {
+		t.Errorf("failed because of %q, want %q", p.Why, want)
 	}
 	if last := p.CDF[len(p.CDF)-1]; last.P != 0.75 {
 		t.Errorf("the distribution ends at %v: one of four had not ended", last.P)
