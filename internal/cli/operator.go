@@ -122,7 +122,6 @@ func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs 
 		}
 	}
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
-	o.Resources = operator.DefaultResources()
 	if o.ResultsURL != "" {
 		if f.tokenFile != "" && results.InTheClear(o.ResultsURL) {
 			return fmt.Errorf("--results-url %s: the token of --results-token-file would cross the network in the clear: "+

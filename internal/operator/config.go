@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -26,7 +25,6 @@ type Config struct {
 	// AvoidNodes is the label of the measured nodes. Runners avoid these nodes if possible. An empty value matches
 	// every value.
 	AvoidNodes struct{ Key, Value string }
-	Resources  corev1.ResourceRequirements // requests and limits of runners
 	// StartTimeout is the time limit from the creation of a Benchmark to the start of its runner.
 	StartTimeout time.Duration
 }

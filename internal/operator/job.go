@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -74,7 +73,6 @@ func (c *Config) runnerJob(b *v1alpha1.Benchmark) *batchv1.Job {
 	pod := podSpec(o)
 	pod.PriorityClassName, pod.Affinity = c.PriorityClass, c.affinity(b)
 	pod.Tolerations = []corev1.Toleration{evictAfter(corev1.TaintNodeNotReady), evictAfter(corev1.TaintNodeUnreachable)}
-	pod.Containers[0].Resources = c.Resources
 
 	job := jobOf(b, runnerName(b), roleRunner, pod)
 	job.Spec.BackoffLimit = new(int32(0))
@@ -163,14 +161,4 @@ func (c *Config) affinity(b *v1alpha1.Benchmark) *corev1.Affinity {
 	a.NodeAffinity = &corev1.NodeAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{nodes}}
 	return a
-}
-
-// DefaultResources returns the requests and limits of a runner. The CPU request keeps the loop of the run from
-// starving. The memory limit is fixed, because the memory use of a runner is constant.
-func DefaultResources() corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
-			corev1.ResourceMemory: resource.MustParse("128Mi")},
-		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-	}
 }

@@ -88,6 +88,19 @@ func onlyFields(path string, fields map[string]any, known []string) error {
 	return nil
 }
 
+// Hint says what a PodTemplate can do about the refusal of a pod by a quota or an admission rule; empty: nothing.
+func Hint(refusal string) string {
+	switch {
+	case strings.Contains(refusal, "failed quota") && strings.Contains(refusal, "must specify"),
+		strings.Contains(refusal, "usage per Container is"), strings.Contains(refusal, "usage per Pod is"): // LimitRange
+		return "; spec.podTemplate sets requests and limits of all pods (docs/how-to/kubernetes.md)"
+	case strings.Contains(refusal, "admission webhook") && strings.Contains(refusal, "denied the request"),
+		strings.Contains(refusal, "ValidatingAdmissionPolicy"):
+		return "; spec.podTemplate adds labels and other fields to all pods (docs/how-to/kubernetes.md)"
+	}
+	return ""
+}
+
 // WithoutPrivileges returns a copy without what gives a pod other privileges: for pods that are created with other rights
 // than the user's.
 func (t *Template) WithoutPrivileges() *Template {

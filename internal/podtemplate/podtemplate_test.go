@@ -93,3 +93,17 @@ func TestApply(t *testing.T) {
 		t.Errorf("no template changes the pod: %v", err)
 	}
 }
+
+func TestHint(t *testing.T) {
+	for refusal, want := range map[string]string{
+		`pods "a" is forbidden: failed quota: q: must specify limits.cpu for: runner`:          "requests and limits",
+		`pods "a" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2`:            "",
+		`pods "a" is forbidden: maximum memory usage per Container is 300Mi, but limit is 1Gi`: "requests and limits",
+		`admission webhook "validate.kyverno.svc-fail" denied the request: label team`:         "labels",
+		`pods "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied`:         "labels",
+	} {
+		if got := Hint(refusal); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", refusal, got, want)
+		}
+	}
+}

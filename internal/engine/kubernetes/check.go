@@ -97,7 +97,7 @@ func (e *Engine) checkerPod(ctx context.Context, r engine.Request, v *pods.Volum
 	no, user, onMismatch := false, int64(podspec.User), corev1.FSGroupChangeOnRootMismatch
 	c := corev1.Container{Name: checkerName, Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         []string{engine.Program, "integrity", "check", checkerPath},
-		SecurityContext: provision.VolumeSecurity(v.Block)}
+		SecurityContext: provision.VolumeSecurity(v.Block), Resources: podspec.Resources()}
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name)}
 	if v.Block {
 		c.VolumeDevices = []corev1.VolumeDevice{{Name: checkerVolume, DevicePath: checkerPath}}

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
@@ -101,7 +102,7 @@ func (r *Runner) Start(ctx context.Context) error {
 				LocalObjectReference: corev1.LocalObjectReference{Name: r.Name()}, Key: tokenKey}}})
 	}
 	if _, err := r.Set.CoreV1().Pods(r.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create the runner's pod: %w", err)
+		return fmt.Errorf("create the runner's pod: %w%s", err, podtemplate.Hint(err.Error()))
 	}
 	return r.started(ctx)
 }

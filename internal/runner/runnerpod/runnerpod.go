@@ -72,6 +72,17 @@ type Input struct {
 	Path           string // below InputsDir
 }
 
+// Resources returns the requests and limits of a runner, which a quota may demand. The CPU request keeps the loop of the
+// run from starving. The memory limit is fixed, because the memory use of a runner is constant.
+func Resources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("128Mi")},
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+			corev1.ResourceMemory: resource.MustParse("1Gi")},
+	}
+}
+
 // Annotations keep autoscalers from evicting the pod.
 func Annotations() map[string]string {
 	return map[string]string{
@@ -97,6 +108,7 @@ func Spec(o Options) corev1.PodSpec {
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
+			Resources: Resources(),
 		}},
 	}
 	if o.Grace > 0 {

@@ -104,11 +104,15 @@ func (r *receiver) check(t *testing.T) {
 // kubectl runs kubectl in the project's namespace.
 func (p *project) kubectl(args ...string) string {
 	p.t.Helper()
-	out, err := exec.Command("kubectl", append([]string{"--namespace", p.name}, args...)...).CombinedOutput()
+	out, err := p.kubectlCommand(args...).CombinedOutput()
 	if err != nil {
 		p.t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 	}
 	return string(out)
+}
+
+func (p *project) kubectlCommand(args ...string) *exec.Cmd {
+	return exec.Command("kubectl", append([]string{"--namespace", p.name}, args...)...)
 }
 
 // classesOfListing1 creates the StorageClasses that Listing 1 names.
@@ -119,22 +123,7 @@ func (p *project) classesOfListing1() {
 		p.t.Fatal(err)
 	}
 	_, classes, _ := strings.Cut(string(text), "\n---\n")
-	file := filepath.Join(p.t.TempDir(), "classes.yaml")
-	if err := os.WriteFile(file, []byte(classes), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { p.kubectl("delete", "--ignore-not-found", "-f", file) })
-	p.kubectl("apply", "-f", file)
-}
-
-// apply applies a manifest in the project's namespace.
-func (p *project) apply(manifest string) {
-	p.t.Helper()
-	file := filepath.Join(p.t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
-	p.kubectl("apply", "-f", file)
+	p.apply(classes)
 }
 
 // testListing1Applied checks `kubectl apply` of the unmodified Listing 1 of the paper, with its two

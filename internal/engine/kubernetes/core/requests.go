@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/podtemplate"
 )
 
 // Create creates an object and returns the time of the server's answer.
@@ -66,7 +67,7 @@ func APIError(ctx context.Context, err error) error {
 	if code == "" {
 		code = "Unavailable" // no answer, or not one of Kubernetes
 	}
-	return engine.Errorf(code, "%s", err.Error()).Wrap(err)
+	return engine.Errorf(code, "%s%s", err.Error(), podtemplate.Hint(err.Error())).Wrap(err)
 }
 
 // NotServed says whether the cluster does not serve a kind.

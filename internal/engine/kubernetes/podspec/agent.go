@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
@@ -71,7 +72,7 @@ func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 			Name: AgentInit, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         []string{AgentBinary, "install", agentDir},
 			VolumeMounts:    []corev1.VolumeMount{{Name: AgentInit, MountPath: agentDir}},
-			SecurityContext: Restricted(),
+			SecurityContext: Restricted(), Resources: Resources(),
 		}}, spec.InitContainers...)
 	}
 	spec.Volumes = append(spec.Volumes, volume)
@@ -80,6 +81,17 @@ func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 			c.VolumeMounts = append(c.VolumeMounts,
 				corev1.VolumeMount{Name: AgentInit, MountPath: agentDir, ReadOnly: true})
 		}
+	}
+}
+
+// Resources returns the requests and limits of the product's containers in and beside workloads, which a quota may
+// demand: the agent's memory does not grow with what it does.
+func Resources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"),
+			corev1.ResourceMemory: resource.MustParse("16Mi")},
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+			corev1.ResourceMemory: resource.MustParse("128Mi")},
 	}
 }
 

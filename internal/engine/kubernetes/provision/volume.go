@@ -203,6 +203,7 @@ func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: VolumeSecurity(v.Block),
+		Resources: podspec.Resources(),
 	}
 	if v.Block {
 		c.VolumeDevices = []corev1.VolumeDevice{{Name: holderVolume, DevicePath: holderDevice}}
