@@ -106,16 +106,9 @@ func (f *initFlags) execute(cmd *cobra.Command, s *streams) error {
 		return oneOf("--storage-class", class, classes.names())
 	case !ok || !slices.Contains(entry.Variables(), "storageClass"):
 		return oneOf("--workload", f.workload, withStorage(library))
-	case f.account != "" && !engines()[f.run.Engine].capabilities.Cluster:
-		return fmt.Errorf("--service-account: engine %s has no ServiceAccounts", f.run.Engine)
-	case f.account != "" && len(validation.IsDNS1123Subdomain(f.account)) > 0:
-		return fmt.Errorf("invalid --service-account %q: %s", f.account, validation.IsDNS1123Subdomain(f.account)[0])
-	case f.count < 1:
-		return fmt.Errorf("invalid --count %d: want at least 1", f.count)
-	case f.runtime < time.Second:
-		return fmt.Errorf("invalid --runtime %v: want at least 1s", f.runtime)
-	case f.every < 0:
-		return fmt.Errorf("invalid --snapshot-every %v: want 0, or more", f.every)
+	}
+	if err := f.checkValues(); err != nil {
+		return err
 	}
 	text, err := f.benchmark(entry, class, snapshots)
 	if err != nil {
@@ -137,6 +130,23 @@ func (f *initFlags) execute(cmd *cobra.Command, s *streams) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s\n\nnext: cnsbench run %s%s\n", f.file, f.run.engineFlag(), f.file)
+	return nil
+}
+
+// checkValues checks the flags that no class and no workload restricts.
+func (f *initFlags) checkValues() error {
+	switch {
+	case f.account != "" && !engines()[f.run.Engine].capabilities.Cluster:
+		return fmt.Errorf("--service-account: engine %s has no ServiceAccounts", f.run.Engine)
+	case f.account != "" && len(validation.IsDNS1123Subdomain(f.account)) > 0:
+		return fmt.Errorf("invalid --service-account %q: %s", f.account, validation.IsDNS1123Subdomain(f.account)[0])
+	case f.count < 1:
+		return fmt.Errorf("invalid --count %d: want at least 1", f.count)
+	case f.runtime < time.Second:
+		return fmt.Errorf("invalid --runtime %v: want at least 1s", f.runtime)
+	case f.every < 0:
+		return fmt.Errorf("invalid --snapshot-every %v: want 0, or more", f.every)
+	}
 	return nil
 }
 
