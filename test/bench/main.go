@@ -70,6 +70,7 @@ func benches() []bench {
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"kube-peers", "Objects of Kubernetes beside kube-burner and a bare loop of client-go", kubePeers, true},
 		{"kube-bursts", "Instants and stated errors of a burst against the audit log", kubeBursts, true},
+		{"harness", "Start of a pod on Kubernetes with the agent and without", harness, true},
 		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
 		{"limiter", "What is slowed down on Kubernetes is named as what limits", limiter, true},
 		{"reattach", "Attached volumes are moved to the other node", reattach, true},
