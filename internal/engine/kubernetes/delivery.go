@@ -31,7 +31,8 @@ func (e *Engine) chooseDelivery(ctx context.Context) {
 // noImageVolumes says why pods cannot mount the product's image as a volume; empty: they can.
 func (e *Engine) noImageVolumes(ctx context.Context) string {
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", "delivery")}
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none", SecurityContext: podspec.Restricted()}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none", SecurityContext: podspec.Restricted(),
+		Resources: podspec.Resources()}}
 	podspec.DeliverImage.Deliver(&pod.Spec, e.Image, []string{"main"})
 	if err := e.Session.PodTemplate.Apply(pod); err != nil {
 		return err.Error()
