@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
@@ -16,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
@@ -28,14 +32,23 @@ type finding struct {
 }
 
 func newDoctor(s *streams) *cobra.Command {
-	var output, storage string
+	var output, storage, rbac, account string
+	run := runFlags{offline: true}
+	run.Engine = "kubernetes"
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check what this machine supports and what is missing", Args: cobra.NoArgs,
 		Long: `Checks this machine for engine local: user, agent, programs, drivers, loop devices,
 I/O limits, the storage directory, and what samples of processes can have. The exit status
-is 2 if something is missing that every run needs.`,
-		Example: "  cnsbench doctor --storage-dir /mnt/disk",
+is 2 if something is missing that every run needs.
+
+With --rbac it checks nothing, and prints the ServiceAccount and the roles that a Benchmark
+needs on Kubernetes, for an administrator to apply.`,
+		Example: `  cnsbench doctor --storage-dir /mnt/disk
+  cnsbench doctor --rbac benchmark.yaml -n measure >rights.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if rbac != "" {
+				return printRights(cmd.Context(), s, &run, rbac, account)
+			}
 			found := examine(cmd.Context(), storage)
 			if err := writeFindings(s, output, found); err != nil {
 				return err
@@ -50,7 +63,31 @@ is 2 if something is missing that every run needs.`,
 	}
 	outputFlag(c, &output, "csv")
 	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
+	c.Flags().StringVar(&rbac, "rbac", "", "Benchmark whose rights on Kubernetes are printed as a manifest")
+	c.Flags().StringVar(&account, "service-account", "", "for --rbac: ServiceAccount (default the Benchmark's, or bench)")
+	c.Flags().StringVarP(&run.Namespace, "namespace", "n", "", "for --rbac: namespace of the run (default the kubeconfig's)")
+	c.Flags().StringVar(&run.Kubeconfig, "kubeconfig", "", "for --rbac: kubeconfig (default $KUBECONFIG)")
 	return c
+}
+
+// printRights prints the objects that let a ServiceAccount run a Benchmark.
+func printRights(ctx context.Context, s *streams, f *runFlags, file, account string) error {
+	p, _, on, err := load(ctx, s, f, []string{file})
+	if err != nil {
+		return err
+	}
+	if on == nil {
+		on = &cluster.Cluster{Namespace: f.Namespace}
+	}
+	if on.Namespace == "" {
+		return errors.New("--rbac: without a cluster the namespace of the run must be named: --namespace")
+	}
+	text, err := podrunner.RightsManifest(ctx, on, p, cmp.Or(account, p.Benchmark.Spec.ServiceAccountName, "bench"))
+	if err != nil {
+		return failed(err)
+	}
+	_, err = s.out.Write(text)
+	return err
 }
 
 func examine(ctx context.Context, storage string) []finding {

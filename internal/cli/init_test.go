@@ -154,3 +154,24 @@ func TestInitForACluster(t *testing.T) {
 		t.Errorf("%v\n%s", problems, text)
 	}
 }
+
+// TestDoctorRBAC prints the rights of a Benchmark, also without a cluster.
+func TestDoctorRBAC(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	if err := os.WriteFile(file, []byte(`apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: b}
+spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: standard, size: 1Gi}}}]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	for flags, want := range map[string]string{"-n measure": "namespace: measure", "-n measure --service-account me": "name: me\n",
+		"": "--namespace"} {
+		code, out, errs := call(append([]string{"doctor", "--rbac", file, "--kubeconfig", none}, strings.Fields(flags)...)...)
+		if ok := flags != ""; ok != (code == exitOK) || !strings.Contains(out+errs, want) ||
+			ok != strings.Contains(out, "kind: ClusterRoleBinding") {
+			t.Errorf("%s: exit %d\n%s\n%s", flags, code, out, errs)
+		}
+	}
+}

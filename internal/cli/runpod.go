@@ -137,7 +137,7 @@ func (f *runFlags) checkRunnerRights(ctx context.Context, s *streams, on *cluste
 		}
 	}
 	return fmt.Errorf("%s\nuse --create-rbac to create an account for this run, removed afterwards, or name one "+
-		"that has the rights: spec.serviceAccountName (docs/how-to/kubernetes.md)", lacks)
+		"that has the rights: spec.serviceAccountName (cnsbench doctor --rbac FILE prints them for an administrator)", lacks)
 }
 
 // atTerminal says whether the user can answer a question.

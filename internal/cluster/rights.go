@@ -23,8 +23,8 @@ func (c *Cluster) CheckRights(ctx context.Context, p *plan.Plan) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("missing rights:\n  %s\ndocs/how-to/kubernetes.md has a Role that gives them; "+
-		"for a runner's pod, --create-rbac makes one for the run", RightsText(missing))
+	return fmt.Errorf("missing rights:\n  %s\ncnsbench doctor --rbac FILE prints the roles that "+
+		"give them; for a runner's pod, --create-rbac makes an account for the run", RightsText(missing))
 }
 
 // RightsText lists rights, one per line.
@@ -42,6 +42,9 @@ func RightsText(rights []plan.Right) string {
 func (c *Cluster) Missing(ctx context.Context, p *plan.Plan, may AccessReview) ([]plan.Right, error) {
 	var missing []plan.Right
 	for _, r := range plan.Rights(p) {
+		if r.Kind != "" && c.Client == nil {
+			return nil, fmt.Errorf("without a cluster it is not known which resource kind %s is", r.Kind)
+		}
 		if r.Kind != "" {
 			kind, err := c.Client.Find(ctx, schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
 			if err != nil {

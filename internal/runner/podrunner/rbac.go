@@ -1,6 +1,7 @@
 package podrunner
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/cluster"
@@ -31,38 +33,86 @@ func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (
 	return missing, account, err
 }
 
-// createRights creates a ServiceAccount for the runner, with the rules of the roles cnsbench-runner (in its
-// namespace) and cnsbench-runner-cluster, and the further rules that this plan needs. It returns the account's name.
-// The ClusterRole owns its binding, and allows its own deletion: a runner whose command is gone deletes it.
+// rights are an account and the roles that give it what the runner of a plan needs.
+type rights struct {
+	account     *corev1.ServiceAccount
+	role        *rbacv1.Role
+	binding     *rbacv1.RoleBinding
+	wide        *rbacv1.ClusterRole
+	wideBinding *rbacv1.ClusterRoleBinding
+}
+
+// rightsOf are the rules of the roles cnsbench-runner (in its namespace) and cnsbench-runner-cluster, and the further
+// rules that the plan needs, for the account that meta names. wide is of the objects without a namespace.
+func rightsOf(ctx context.Context, on *cluster.Cluster, p *plan.Plan, meta, wide metav1.ObjectMeta) (*rights, error) {
+	inside, outside, err := rules(ctx, on, p)
+	if err != nil {
+		return nil, err
+	}
+	kind := func(name string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}
+	}
+	to := func(kind, name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: meta.Name, Namespace: meta.Namespace}}
+	return &rights{
+		account: &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta: meta},
+		role: &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta, Rules: inside},
+		binding: &rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta, RoleRef: to("Role", meta.Name),
+			Subjects: subjects},
+		wide: &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: wide, Rules: outside},
+		wideBinding: &rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: wide,
+			RoleRef: to("ClusterRole", wide.Name), Subjects: subjects},
+	}, nil
+}
+
+// RightsManifest returns the objects that an administrator applies, so that a ServiceAccount can run the plan in the
+// namespace of the cluster, as a stream of YAML documents.
+func RightsManifest(ctx context.Context, on *cluster.Cluster, p *plan.Plan, account string) ([]byte, error) {
+	meta := metav1.ObjectMeta{Name: account, Namespace: on.Namespace}
+	r, err := rightsOf(ctx, on, p, meta, metav1.ObjectMeta{Name: "cnsbench-" + on.Namespace + "-" + account})
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, o := range []any{r.account, r.role, r.binding, r.wide, r.wideBinding} {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+// createRights creates a ServiceAccount for the runner, with what rightsOf gives. It returns the account's name. The
+// ClusterRole owns its binding, and allows its own deletion: a runner whose command is gone deletes it.
 func (r *Runner) createRights(ctx context.Context) (string, error) {
-	inside, outside, err := r.rules(ctx)
+	meta := r.meta()
+	wide := *meta.DeepCopy() // a cluster-scoped object cannot have an owner in a namespace
+	wide.Namespace, wide.OwnerReferences = "", nil
+	of, err := rightsOf(ctx, r.Cluster, r.Plan, meta, wide)
 	if err != nil {
 		return "", err
 	}
-	meta, rbac := r.meta(), r.Set.RbacV1()
-	wide := *meta.DeepCopy() // a cluster-scoped object cannot have an owner in a namespace
-	wide.Namespace, wide.OwnerReferences = "", nil
-	to := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
-	}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: meta.Name, Namespace: r.Namespace}}
-	outside = append(outside, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
-		ResourceNames: []string{meta.Name}, Verbs: []string{"delete"}})
+	of.wide.Rules = append(of.wide.Rules, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
+		Resources: []string{"clusterroles"}, ResourceNames: []string{wide.Name}, Verbs: []string{"delete"}})
+	rbac := r.Set.RbacV1()
 	const failed = "--create-rbac: %w; name a ServiceAccount that has the rights: spec.serviceAccountName"
-	role, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: outside},
-		metav1.CreateOptions{})
+	role, err := rbac.ClusterRoles().Create(ctx, of.wide, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf(failed, err)
 	}
-	wide.OwnerReferences = []metav1.OwnerReference{
-		{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}
+	of.wideBinding.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: of.wide.APIVersion, Kind: of.wide.Kind, Name: role.Name, UID: role.UID}}
 	for _, create := range []func(context.Context) error{
-		creation(r.Set.CoreV1().ServiceAccounts(r.Namespace), &corev1.ServiceAccount{ObjectMeta: meta}),
-		creation(rbac.Roles(r.Namespace), &rbacv1.Role{ObjectMeta: meta, Rules: inside}),
-		creation(rbac.RoleBindings(r.Namespace),
-			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: to("Role"), Subjects: subjects}),
-		creation(rbac.ClusterRoleBindings(),
-			&rbacv1.ClusterRoleBinding{ObjectMeta: wide, RoleRef: to("ClusterRole"), Subjects: subjects}),
+		creation(r.Set.CoreV1().ServiceAccounts(r.Namespace), of.account),
+		creation(rbac.Roles(r.Namespace), of.role),
+		creation(rbac.RoleBindings(r.Namespace), of.binding),
+		creation(rbac.ClusterRoleBindings(), of.wideBinding),
 	} {
 		if err := create(ctx); err != nil {
 			return "", fmt.Errorf(failed, err)
@@ -81,21 +131,21 @@ func creation[T any](in interface {
 	}
 }
 
-// rules are the runner's rules in its namespace, and in the cluster.
-func (r *Runner) rules(ctx context.Context) (inside, outside []rbacv1.PolicyRule, err error) {
+// rules are the runner's rules in the namespace of the cluster, and outside of it.
+func rules(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (inside, outside []rbacv1.PolicyRule, err error) {
 	if inside, err = rulesOf("cnsbench-runner"); err != nil {
 		return nil, nil, err
 	}
 	if outside, err = rulesOf("cnsbench-runner-cluster"); err != nil {
 		return nil, nil, err
 	}
-	more, err := r.Missing(ctx, r.Plan, func(_ context.Context, a *authorizationv1.ResourceAttributes) (bool, error) {
-		return allow(outside, a) || a.Namespace == r.Namespace && allow(inside, a), nil
+	more, err := on.Missing(ctx, p, func(_ context.Context, a *authorizationv1.ResourceAttributes) (bool, error) {
+		return allow(outside, a) || a.Namespace == on.Namespace && allow(inside, a), nil
 	})
 	for _, m := range more {
 		rule := rbacv1.PolicyRule{APIGroups: []string{m.Group}, Verbs: []string{m.Verb},
 			Resources: []string{resourceName(m.Resource, m.Subresource)}}
-		if m.ClusterScoped || m.Namespace != "" && m.Namespace != r.Namespace {
+		if m.ClusterScoped || m.Namespace != "" && m.Namespace != on.Namespace {
 			outside = append(outside, rule)
 		} else {
 			inside = append(inside, rule)

@@ -1,11 +1,14 @@
 package podrunner
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
@@ -88,5 +91,30 @@ func TestCreateRights(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRightsManifest: what an administrator applies names the account, its namespace, and the same rules.
+func TestRightsManifest(t *testing.T) {
+	on := &cluster.Cluster{Namespace: "measure"}
+	text, err := RightsManifest(t.Context(), on, planOf(t, drained), "bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	for _, part := range strings.Split(string(text), "---\n")[1:] {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal([]byte(part), &o); err != nil {
+			t.Fatal(err)
+		}
+		kinds[o.Kind] = o.Namespace + "/" + o.Name
+	}
+	want := map[string]string{"ServiceAccount": "measure/bench", "Role": "measure/bench", "RoleBinding": "measure/bench",
+		"ClusterRole": "/cnsbench-measure-bench", "ClusterRoleBinding": "/cnsbench-measure-bench"}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(string(text), "- nodes") || !strings.Contains(string(text), "- persistentvolumeclaims") {
+		t.Errorf("rules are missing:\n%s", text)
 	}
 }
