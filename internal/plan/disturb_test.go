@@ -130,7 +130,7 @@ func TestDisruptions(t *testing.T) {
 	if diff := cmp.Diff(want, o.Object); diff != "" {
 		t.Error(diff)
 	}
-	if b := p.Budget; b.Pods != 1 || b.Volumes != 1+1+12 {
+	if b := p.Budget; b.Pods != 1+1 || b.Volumes != 1+1+12 { // one pod holds a volume
 		t.Errorf("budget %+v", b)
 	}
 }
