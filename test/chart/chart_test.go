@@ -164,6 +164,31 @@ func TestValuesReachTheOperator(t *testing.T) {
 }
 
 // A token is made where none is given.
+// TestRegistry: all images are those of the registry, and all pods have its secrets.
+func TestRegistry(t *testing.T) {
+	made := render(t, map[string]any{
+		"global":           map[string]any{"imageRegistry": "registry.example.com/storage", "imagePullSecrets": []any{"a"}},
+		"imagePullSecrets": []any{map[string]any{"name": "b"}}, "image": map[string]any{"digest": "sha256:00"},
+		"csiProxy": map[string]any{"enabled": true, "drivers": []any{map[string]any{"name": "d.example.com"}}},
+	})
+	pods := 0
+	for key, o := range made {
+		spec, ok, err := unstructured.NestedMap(o, "spec", "template", "spec")
+		if err != nil || !ok {
+			continue
+		}
+		pods++
+		text := fmt.Sprint(spec)
+		if strings.Count(text, "image:") != strings.Count(text, "image:registry.example.com/storage/cnsbench/cnsbench@sha256:00") ||
+			!strings.Contains(text, "imagePullSecrets:[map[name:a] map[name:b]]") {
+			t.Errorf("%s: %s", key, text)
+		}
+	}
+	if pods < 3 {
+		t.Errorf("%d pods, want those of operator, results service and proxy", pods)
+	}
+}
+
 func TestChartMakesAToken(t *testing.T) {
 	on := map[string]any{"csiProxy": map[string]any{"enabled": true}}
 	token := func() string {
