@@ -272,11 +272,18 @@ gluster-down: ## take it down and undo everything
 gluster-status: ## print its state; fails unless all parts run
 	@hack/storage/gluster.sh status '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
 
-.PHONY: images
-images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar
+.PHONY: images push
+IMAGES ?= workload-tools
+images: testbed ## make the images for amd64 and arm64, without a container engine: out/images/*.tar (IMAGES="workload-redis …": those of applications)
 	@for arch in amd64 arm64; do mkdir -p $(OUT)/images/$$arch && \
 	  GOARCH=$$arch go build -ldflags '$(LDFLAGS)' -o $(OUT)/images/$$arch/ ./cmd/cnsbench ./cmd/cnsbench-agent || exit 1; done
-	@$(TESTBED) product-image $(OUT)/images/cnsbench.tar amd64=$(OUT)/images/amd64 arm64=$(OUT)/images/arm64
+	@$(TESTBED) product-image $(OUT)/images/cnsbench.tar docker.io/cnsbench/cnsbench:$(VERSION) \
+	  amd64=$(OUT)/images/amd64 arm64=$(OUT)/images/arm64
+	@hack/images.sh $(OUT)/images $(VERSION) $(IMAGES)
+
+push: images ## push the images to REGISTRY=registry.example.com, and print their digests (docs/how-to/images.md)
+	@$(TESTBED) push '$(or $(REGISTRY),$(error REGISTRY is not set: make push REGISTRY=registry.example.com))' \
+	  $(VERSION) $(OUT)/images/cnsbench.tar $(addprefix $(OUT)/images/,$(addsuffix .tar,$(IMAGES)))
 
 .PHONY: man
 man: ## write the manual pages of the commands: out/man/man1

@@ -32,7 +32,9 @@ const usage = `usage: testbed COMMAND [FLAGS]
   stop, start, kill PART   end parts, start them again, end them as a crash does
   kill-node, heal-node NODE   cut a node off the network, put it back
   images              make the images again when the binaries have changed, and give them to the nodes
-  product-image       write the product's image: product-image TAR ARCH=FOLDER…
+  product-image       write the product's image: product-image TAR REFERENCE ARCH=FOLDER…
+  image               write an image of packages: image TAR REFERENCE FOLDER, which has ARCH/root.tar and ARCH/bin
+  push                copy images to a registry, as REGISTRY/cnsbench/NAME:TAG: push REGISTRY TAG NAME.tar…
 
 The environment variables TESTBED_REPO (default .) and TESTBED_DIR (default $TESTBED_REPO/out/testbed) say where.
 `
@@ -65,6 +67,10 @@ func run(ctx context.Context, args []string) error {
 		return runDNS(ctx, args)
 	case "product-image":
 		return productImage(args)
+	case "image":
+		return packagesImage(args)
+	case "push":
+		return push(ctx, args)
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil
@@ -183,20 +189,62 @@ func runDNS(ctx context.Context, args []string) error {
 
 // productImage writes the product's image for each architecture of which there is a folder with binaries.
 func productImage(args []string) error {
-	if len(args) < 2 {
-		return errors.New("product-image TAR ARCH=FOLDER…")
+	if len(args) < 3 {
+		return errors.New("product-image TAR REFERENCE ARCH=FOLDER…")
 	}
 	var images []image.Image
-	for _, arg := range args[1:] {
+	for _, arg := range args[2:] {
 		arch, folder, ok := strings.Cut(arg, "=")
 		if !ok {
 			return fmt.Errorf("%q is not ARCH=FOLDER", arg)
 		}
 		images = append(images, cluster.Product(folder, arch))
 	}
-	digest, err := image.Write(args[0], cluster.ProductImage, images...)
+	return writeImage(args[0], args[1], images)
+}
+
+func writeImage(tar, ref string, images []image.Image) error {
+	digest, err := image.Write(tar, ref, images...)
 	if err == nil {
-		fmt.Println(cluster.ProductImage, digest, args[0])
+		fmt.Println(ref, digest, tar)
 	}
 	return err
+}
+
+// packagesImage writes an image of the packages that a folder has for each architecture.
+func packagesImage(args []string) error {
+	if len(args) != 3 {
+		return errors.New("image TAR REFERENCE FOLDER")
+	}
+	roots, err := filepath.Glob(filepath.Join(args[2], "*", "root.tar"))
+	if err != nil {
+		return err
+	}
+	var images []image.Image
+	for _, root := range roots {
+		i, err := cluster.Packages(filepath.Dir(root))
+		if err != nil {
+			return err
+		}
+		images = append(images, i)
+	}
+	if len(images) == 0 {
+		return fmt.Errorf("%s has no */root.tar", args[2])
+	}
+	return writeImage(args[0], args[1], images)
+}
+
+// push copies images to a registry, under the names of their tars.
+func push(ctx context.Context, args []string) error {
+	if len(args) < 3 {
+		return errors.New("push REGISTRY TAG TAR…")
+	}
+	for _, tar := range args[2:] {
+		ref, err := image.Push(ctx, tar, args[0]+"/cnsbench/"+strings.TrimSuffix(filepath.Base(tar), ".tar")+":"+args[1])
+		if err != nil {
+			return err
+		}
+		fmt.Println(ref)
+	}
+	return nil
 }

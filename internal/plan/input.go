@@ -38,7 +38,7 @@ type Input struct {
 	// spec.library; nil: no cluster is available.
 	ConfigMaps func(ctx context.Context, namespace string) ([]corev1.ConfigMap, error)
 	// ToolsImage is the image of the library's programs, {{TOOLS_IMAGE}} in templates;
-	// empty: the published image of this version.
+	// empty: that of this version, beside Image.
 	ToolsImage string
 	// Image is the image of cnsbench, {{CNSBENCH_IMAGE}} in templates; empty: the
 	// published image of this version.

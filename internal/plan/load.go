@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
 	"github.com/cnsbench/cnsbench/internal/version"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // Load resolves the files to a plan. If there are problems, the plan is nil and
@@ -15,7 +16,7 @@ import (
 // questionable settings. Load creates no objects. It is safe for concurrent use.
 func Load(ctx context.Context, in Input) (*Plan, []Problem) {
 	in.Image = cmp.Or(in.Image, "cnsbench/cnsbench:"+version.Version)
-	in.ToolsImage = cmp.Or(in.ToolsImage, "cnsbench/workload-tools:"+version.Version)
+	in.ToolsImage = cmp.Or(in.ToolsImage, workload.Images(in.Image)+"/workload-tools:"+version.Version)
 	report := &parse.Report{}
 	p := stages(ctx, &in, report)
 	if len(report.Problems) > 0 {

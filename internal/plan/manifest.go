@@ -48,7 +48,8 @@ func resolveManifest(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 		return
 	}
 	made := &Manifest{Template: object, Labels: c.Labels, Params: workload.Params{Vars: values, Action: n.out.Name,
-		Count: n.out.Count, Engine: g.in.Capabilities.Engine, Cluster: g.classes.cluster, ToolsImage: g.in.ToolsImage}}
+		Count: n.out.Count, Engine: g.in.Capabilities.Engine, Cluster: g.classes.cluster, ToolsImage: g.in.ToolsImage,
+		Image: g.in.Image}}
 	first, err := made.Render("run", 0)
 	if err != nil {
 		g.Fail(path+".manifest", "", "%v", err)

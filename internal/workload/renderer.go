@@ -188,6 +188,14 @@ func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim, volume 
 var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV",
 	"OBJECT_OUTPUTS"}
 
+// Images returns where the images of the library are: in the repository that has the image of CNSBench.
+func Images(product string) string {
+	if at := strings.LastIndex(product, "/"); at > 0 {
+		return product[:at]
+	}
+	return "docker.io/cnsbench"
+}
+
 // builtin returns the variables that every entry has.
 func builtin(p Params) map[string]string {
 	values := map[string]string{
@@ -198,6 +206,7 @@ func builtin(p Params) map[string]string {
 		"RUN_ID":           p.RunID,
 		"TOOLS_IMAGE":      p.ToolsImage,
 		"CNSBENCH_IMAGE":   p.Image,
+		"IMAGES":           Images(p.Image),
 	}
 	for _, name := range objectVariables {
 		values[name] = p.Object[name]

@@ -15,7 +15,7 @@ import (
 
 // application is the image of an application of the library, made of what is installed on this machine.
 type application struct {
-	image    string   // as the library's entry requests it; library/images has its recipe elsewhere
+	image    string   // as the library's entry requests it beside ProductImage; library/images has its recipe elsewhere
 	program  string   // where the application is not installed, it is missing and there is no image
 	programs []string // in $PATH, beside shell
 	binaries []string // at their own paths
@@ -29,7 +29,7 @@ var shell = []string{"cat", "dash", "grep", "id", "mv", "rm", "sleep", "touch"}
 // applications are the images by the names of their tars.
 var applications = map[string]application{
 	"postgresql": {
-		image:   "docker.io/cnsbench/workload-postgresql:15.18",
+		image:   "localhost/workload-postgresql:15.18",
 		program: "/usr/lib/postgresql/15/bin/postgres",
 		// The server finds its other files by its own place.
 		binaries: in("/usr/lib/postgresql/15", "bin/postgres", "bin/initdb", "bin/pgbench", "bin/pg_isready", "bin/psql",
@@ -38,7 +38,7 @@ var applications = map[string]application{
 		trees: []string{"/usr/share/postgresql/15"},
 	},
 	"ycsb": {
-		image:    "docker.io/cnsbench/workload-ycsb:1.0.1",
+		image:    "localhost/workload-ycsb:1.0.1",
 		program:  "/usr/lib/postgresql/15/bin/postgres",
 		programs: []string{"go-ycsb", "ferretdb", "mkdir", "sync"},
 		binaries: in("/usr/lib/postgresql/15", "bin/postgres", "bin/initdb", "bin/pg_isready", "bin/psql", "bin/createdb",
@@ -47,22 +47,22 @@ var applications = map[string]application{
 		trees: []string{"/usr/share/postgresql/15"},
 	},
 	"redis": {
-		image:    "docker.io/cnsbench/workload-redis:7.0.15",
+		image:    "localhost/workload-redis:7.0.15",
 		program:  "/usr/bin/redis-server",
 		programs: []string{"redis-server", "redis-cli", "redis-benchmark", "date", "mkdir", "sync", "test", "tr"},
 	},
 	"etcd": {
-		image:    "docker.io/cnsbench/workload-etcd:3.4.23",
+		image:    "localhost/workload-etcd:3.4.23",
 		program:  "/usr/bin/etcd",
 		programs: []string{"etcd", "etcd-benchmark", "curl", "date", "sync"},
 	},
 	"rocksdb": {
-		image:    "docker.io/cnsbench/workload-rocksdb:7.8.3",
+		image:    "localhost/workload-rocksdb:7.8.3",
 		program:  "/usr/bin/db_bench",
 		programs: []string{"db_bench", "date", "df"},
 	},
 	"mariadb": {
-		image:   "docker.io/cnsbench/workload-mariadb:10.11.19",
+		image:   "localhost/workload-mariadb:10.11.19",
 		program: "/usr/sbin/mariadbd",
 		programs: []string{"mariadb", "mariadb-install-db", "my_print_defaults", "sysbench", "chmod", "chown", "date", "df",
 			"dirname", "ls", "mkdir", "sed", "sync", "uname"},
@@ -70,7 +70,7 @@ var applications = map[string]application{
 		trees:    []string{"/usr/share/mysql", "/usr/share/sysbench"},
 	},
 	"megahit": {
-		image:   "docker.io/cnsbench/workload-megahit:1.2.9",
+		image:   "localhost/workload-megahit:1.2.9",
 		program: "/usr/bin/megahit",
 		programs: []string{"megahit", "megahit_core", "megahit_core_no_hw_accel", "megahit_core_popcnt", "awk", "df",
 			"sync"},
@@ -78,12 +78,12 @@ var applications = map[string]application{
 		trees:    []string{"/usr/lib/python3.11"},
 	},
 	"nginx": {
-		image:    "docker.io/cnsbench/workload-nginx:1.22.1",
+		image:    "localhost/workload-nginx:1.22.1",
 		program:  "/usr/sbin/nginx",
 		programs: []string{"nginx", "wrk", "curl", "cksum", "date", "sync"},
 	},
 	"sysbench": {
-		image:    "docker.io/cnsbench/workload-sysbench:1.0.20",
+		image:    "localhost/workload-sysbench:1.0.20",
 		program:  "/usr/bin/sysbench",
 		programs: []string{"sysbench", "date", "df", "mkdir", "sync"},
 	},

@@ -24,8 +24,9 @@ const (
 	PauseImage   = "localhost/pause:1"
 	ProductImage = "localhost/cnsbench:dev"
 	ToolsImage   = "localhost/cnsbench-tools:test"
-	// publishedTools is what the product calls the image of its library's programs, but for the version.
-	publishedTools = "docker.io/cnsbench/workload-tools:"
+	// publishedTools is what the product calls the image of its library's programs beside ProductImage, but for the
+	// version.
+	publishedTools = "localhost/workload-tools:"
 )
 
 // tools are the programs of the image for workloads.
@@ -45,6 +46,19 @@ func Product(bin, arch string) image.Image {
 	return image.Image{Arch: arch, Files: files, Config: v1.Config{
 		Entrypoint: []string{"/cnsbench"}, User: "65532:65532", WorkingDir: "/tmp", Env: []string{"PATH=/",
 			"HOME=/tmp"}}}
+}
+
+// Packages is the image of one architecture of packages, from a folder that is named like the architecture, with their
+// file system in root.tar and further programs in bin.
+func Packages(dir string) (image.Image, error) {
+	files := append(image.Users(), image.File{Path: "/usr/bin/awk", Link: "mawk"})
+	programs, err := filepath.Glob(filepath.Join(dir, "bin", "*"))
+	for _, p := range programs {
+		files = append(files, image.File{Path: "/usr/bin/" + filepath.Base(p), From: p})
+	}
+	return image.Image{Arch: filepath.Base(dir), Root: filepath.Join(dir, "root.tar"), Files: files, Config: v1.Config{
+		Cmd: []string{"/bin/sh"}, User: "65532:65532", Env: []string{"HOME=/tmp", "PATH=/usr/lib/postgresql/15/bin:" +
+			"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}}, err
 }
 
 func toolsImage() (image.Image, error) {
@@ -212,8 +226,7 @@ func (c *Cluster) importImages(context.Context) error {
 }
 
 // publishTools gives the tools on a node the name by which the product of now asks for them, so that a Benchmark need
-// not
-// name an image. Names of other versions stay: several may be at work.
+// not name an image. Names of other versions stay: several may be at work.
 func (c *Cluster) publishTools(n settings.Node) error {
 	text, err := machine.Run(c.Bin("cnsbench"), "version", "--output", "json")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -37,6 +38,7 @@ type File struct {
 // Image is an image of one architecture.
 type Image struct {
 	Arch   string // as Go calls it
+	Root   string // a tar of the file system below Files, which dpkg unpacked; empty: none
 	Files  []File
 	Config v1.Config
 }
@@ -79,20 +81,15 @@ func Write(to, ref string, images ...Image) (string, error) {
 }
 
 func (i Image) build() (v1.Image, error) {
-	var layer bytes.Buffer
-	if err := writeLayer(&layer, i.Files); err != nil {
-		return nil, err
-	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser,
-		error) {
-		return io.NopCloser(bytes.NewReader(layer.Bytes())), nil
-	},
-		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
-	if err != nil {
-		return nil, err
-	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	if image, err = mutate.AppendLayers(image, l); err != nil {
+	var err error
+	if i.Root != "" {
+		image, err = withLayer(image, func(w io.Writer) error { return copyRoot(w, i.Root) })
+	}
+	if err == nil {
+		image, err = withLayer(image, func(w io.Writer) error { return writeLayer(w, i.Files) })
+	}
+	if err != nil {
 		return nil, err
 	}
 	config, err := image.ConfigFile()
@@ -102,6 +99,56 @@ func (i Image) build() (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Config = "linux", i.Arch, i.Config
 	return mutate.ConfigFile(image, config)
+}
+
+// withLayer adds a layer that write writes as a tar.
+func withLayer(image v1.Image, write func(io.Writer) error) (v1.Image, error) {
+	var layer bytes.Buffer
+	if err := write(&layer); err != nil {
+		return nil, err
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil },
+		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, err
+	}
+	return mutate.AppendLayers(image, l)
+}
+
+// unused are folders of a file system that no program of an image needs. The copyright of each package stays.
+var unused = []string{"dev/", "var/cache/", "var/lib/apt/", "var/log/", "usr/share/man/", "usr/share/info/",
+	"usr/share/locale/", "usr/share/lintian/"}
+
+// copyRoot copies a file system without what is unused, each file with the same time.
+func copyRoot(w io.Writer, root string) error {
+	in, err := os.Open(root)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	t := tar.NewWriter(w)
+	for r := tar.NewReader(in); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return t.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", root, err)
+		}
+		h.Name = strings.TrimPrefix(h.Name, "./")
+		document := strings.HasPrefix(h.Name, "usr/share/doc/") && h.Typeflag == tar.TypeReg && path.Base(h.Name) != "copyright"
+		if h.Name == "" || document || slices.ContainsFunc(unused, func(dir string) bool { return strings.HasPrefix(h.Name, dir) }) {
+			continue
+		}
+		h.ModTime, h.AccessTime, h.ChangeTime, h.Format = time.Time{}, time.Time{}, time.Time{}, tar.FormatPAX
+		h.Uname, h.Gname, h.PAXRecords = "", "", nil
+		if err := t.WriteHeader(h); err != nil {
+			return fmt.Errorf("%s: %s: %w", root, h.Name, err)
+		}
+		if _, err := io.Copy(t, r); err != nil {
+			return fmt.Errorf("%s: %s: %w", root, h.Name, err)
+		}
+	}
 }
 
 // writeLayer writes the files in the order of their paths, with the folders that hold them.

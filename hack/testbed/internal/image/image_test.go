@@ -4,12 +4,20 @@ import (
 	"archive/tar"
 	"bytes"
 	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 func TestParseLdd(t *testing.T) {
@@ -69,5 +77,73 @@ func TestSameFilesMakeTheSameImage(t *testing.T) {
 		if !strings.Contains(contents[0], want) {
 			t.Errorf("index.json lacks %s: %s", want, contents[0])
 		}
+	}
+}
+
+// TestPush pushes images to a registry: what it has is what the tar has, both architectures, and their file system.
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	root := t.TempDir()
+	for name, text := range map[string]string{"usr/bin/a": "program", "usr/share/man/a.1": "page",
+		"usr/share/doc/a/copyright": "GPL", "usr/share/doc/a/README": "text", "dev/x": "device"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rootTar, to := filepath.Join(t.TempDir(), "root.tar"), filepath.Join(t.TempDir(), "i.tar")
+	if out, err := exec.Command("tar", "-C", root, "-cf", rootTar, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var images []Image
+	for _, arch := range []string{"amd64", "arm64"} {
+		images = append(images, Image{Arch: arch, Root: rootTar, Files: Users()})
+	}
+	digest, err := Write(to, "docker.io/cnsbench/x:1", images...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.TrimPrefix(server.URL, "http://") + "/storage/x"
+	if pushed, err := Push(t.Context(), to, at+":1"); err != nil || pushed != at+"@"+digest {
+		t.Fatalf("pushed %s, %v; want %s@%s", pushed, err, at, digest)
+	}
+	ref, err := name.ParseReference(at + ":1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		image, err := remote.Image(ref, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		r := mutate.Extract(image)
+		for in := tar.NewReader(r); ; {
+			h, err := in.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Typeflag == tar.TypeReg {
+				files = append(files, h.Name)
+			}
+		}
+		r.Close()
+		slices.Sort(files)
+		want := []string{"etc/group", "etc/passwd", "usr/bin/a", "usr/share/doc/a/copyright"}
+		if !slices.Equal(files, want) {
+			t.Errorf("%s has %q, want %q", arch, files, want)
+		}
+	}
+	if _, err := Push(t.Context(), rootTar, at+":2"); err == nil {
+		t.Error("a tar without an index is pushed")
+	}
+	if _, err := Push(t.Context(), to, "not a reference"); err == nil {
+		t.Error("a wrong reference is taken")
 	}
 }
