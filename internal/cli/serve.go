@@ -38,6 +38,8 @@ type serveFlags struct {
 	retain      server.Retention
 	allowRun    bool
 	storageDir  string
+	image       string
+	createRBAC  bool
 	cluster     cluster.Options
 }
 
@@ -127,6 +129,9 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.allowRun, "allow-run", false, "with DIR: let the page run Benchmarks and Studies, as this user")
 	fl.StringVar(&f.storageDir, "storage-dir", "",
 		"with --allow-run: directory for volumes of the built-in drivers (default that of run)")
+	fl.StringVar(&f.image, "image", "", "with --allow-run: image of cnsbench for runs in a cluster (default that of run)")
+	fl.BoolVar(&f.createRBAC, "create-rbac", false,
+		"with --allow-run: give each run in a cluster an account of its own, as run --create-rbac does")
 	namespaceFlags(c, &f.cluster, "with --allow-run: namespace for all objects of runs in a cluster that name no other")
 }
 
@@ -158,6 +163,8 @@ func (f *serveFlags) check(c *cobra.Command, args []string) error {
 		return errors.New("--storage-dir is for the runs of --allow-run")
 	case f.cluster.Namespace != "" && !f.allowRun:
 		return errors.New("--namespace is for the runs of --allow-run")
+	case (f.image != "" || f.createRBAC) && !f.allowRun:
+		return errors.New("--image and --create-rbac are for the runs of --allow-run")
 	}
 	return nil
 }

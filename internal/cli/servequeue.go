@@ -85,7 +85,14 @@ func (f *serveFlags) submissionCommand(s queue.Submission, file, out string) (*e
 		args = []string{"study", "run"}
 	}
 	args = append(args, "--engine="+s.Engine, "--out="+out)
-	for _, flag := range [][2]string{{"storage-dir", f.storageDir}, {"kubeconfig", f.cluster.Kubeconfig},
+	image := ""
+	if s.Engine == engineKubernetes {
+		image = f.image
+		if f.createRBAC {
+			args = append(args, "--create-rbac")
+		}
+	}
+	for _, flag := range [][2]string{{"image", image}, {"storage-dir", f.storageDir}, {"kubeconfig", f.cluster.Kubeconfig},
 		{"context", f.cluster.Context}, {"namespace", cmp.Or(s.Namespace, f.cluster.Namespace)}} {
 		if flag[1] != "" {
 			args = append(args, "--"+flag[0]+"="+flag[1])

@@ -82,7 +82,12 @@ func TestValidateText(t *testing.T) {
 }
 
 func TestSubmissionCommand(t *testing.T) {
-	f := serveFlags{storageDir: "/disk", cluster: cluster.Options{Kubeconfig: "k", Context: "c"}}
+	f := serveFlags{storageDir: "/disk", image: "i", createRBAC: true,
+		cluster: cluster.Options{Kubeconfig: "k", Context: "c"}}
+	c, err := f.submissionCommand(queue.Submission{Engine: engineKubernetes}, "f", "o")
+	if err != nil || !slices.Contains(c.Args, "--image=i") || !slices.Contains(c.Args, "--create-rbac") {
+		t.Errorf("in a cluster: %q, %v", c.Args, err)
+	}
 	for _, tt := range []struct {
 		study bool
 		want  []string
@@ -133,6 +138,7 @@ func TestServeRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--allow-run":                           "serve DIR --allow-run",
 		"DIR --storage-dir /x":                  "for the runs of --allow-run",
+		"DIR --image x":                         "for the runs of --allow-run",
 		"DIR --namespace x":                     "for the runs of --allow-run",
 		"DIR --allow-run --listen 0.0.0.0:0":    "can be reached by others",
 		"DIR --allow-run --auth kubernetes":     "want token or none",
