@@ -210,7 +210,7 @@ testbed:
 testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes here (ARGS="--kcm-qps 20 …"; docs/how-to/testbed.md)
 	@$(TESTBED) up $(ARGS)
 
-testbed-down: testbed ## take it down and undo everything
+testbed-down: testbed ## take it down and undo everything (TESTBED_KEEP_AUDIT_LOG=1 keeps the audit log)
 	@$(TESTBED) down
 
 testbed-status: testbed ## list its parts and nodes

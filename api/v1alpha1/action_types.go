@@ -524,7 +524,8 @@ type ModifySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	VolumeAttributesClass string `json:"volumeAttributesClass,omitempty"`
-	// parameters are the new mutable parameters of the volumes (engine local).
+	// parameters are the new mutable parameters of the volumes. On a cluster the run creates a VolumeAttributesClass for
+	// them.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64

@@ -36,7 +36,8 @@ const usage = `usage: testbed COMMAND [FLAGS]
   image               write an image of packages: image TAR REFERENCE FOLDER, which has ARCH/root.tar and ARCH/bin
   push                copy images to a registry, as REGISTRY/cnsbench/NAME:TAG: push REGISTRY TAG NAME.tar…
 
-The environment variables TESTBED_REPO (default .) and TESTBED_DIR (default $TESTBED_REPO/out/testbed) say where.
+The environment variables TESTBED_REPO (default .) and TESTBED_DIR (default $TESTBED_REPO/out/testbed) say where. With
+TESTBED_KEEP_AUDIT_LOG, down keeps the audit log of the API server, in the folder log.
 `
 
 func main() {

@@ -129,7 +129,6 @@ func (m Module) built(bin, key string) bool {
 func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) error {
 	folder := m.folder(root)
 	began := time.Now()
-	fmt.Fprintf(log, "building %s\n", m.Name)
 	key, err := m.key(folder)
 	if err != nil {
 		return err

@@ -183,13 +183,37 @@ func (c *Cluster) build(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	fmt.Printf("building %d modules; the first time this takes about a quarter of an hour on two cores\n", len(missing))
-	for _, m := range missing {
-		if err := m.Build(ctx, root, c.Path("bin"), os.Stdout); err != nil {
+	fmt.Printf("building %d modules; what is built is kept. Without a build cache of Go this has taken 15 to 35 minutes on "+
+		"two cores, most of it for kubernetes\n", len(missing))
+	for i, m := range missing {
+		fmt.Printf("building %s (%d of %d)\n", m.Name, i+1, len(missing))
+		built := sayEach(time.Minute, os.Stdout, "building "+m.Name)
+		err := m.Build(ctx, root, c.Path("bin"), os.Stdout)
+		built()
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sayEach prints how long something has taken, each time an interval is over, until the returned function is called.
+func sayEach(interval time.Duration, out io.Writer, what string) (end func()) {
+	began, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				fmt.Fprintf(out, "still %s after %v\n", what, time.Since(began).Round(time.Second))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // copyProduct takes copies of the binaries, so that building again does not pull them away from under what runs.

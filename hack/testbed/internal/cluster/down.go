@@ -48,7 +48,23 @@ func (c *Cluster) Down(context.Context) error {
 	if err := errors.Join(problems...); err != nil {
 		return err // what is left may be mounted: remove nothing
 	}
-	return errors.Join(machine.Root{}.Restore(c.machineFile()), c.removeState())
+	return errors.Join(machine.Root{}.Restore(c.machineFile()), c.keepAuditLog(), c.removeState())
+}
+
+// keepAuditLog moves the audit log to the other logs, if the variable TESTBED_KEEP_AUDIT_LOG is set.
+func (c *Cluster) keepAuditLog() error {
+	if os.Getenv("TESTBED_KEEP_AUDIT_LOG") == "" {
+		return nil
+	}
+	to := c.Path("log", "audit-"+time.Now().UTC().Format("20060102-150405")+".log")
+	err := os.Rename(c.Path("audit.log"), to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		fmt.Println("the audit log is", to)
+	}
+	return err
 }
 
 // inner are the parts that others need to end well.
