@@ -31,8 +31,11 @@ func documented(t *testing.T) (all []string) {
 		}
 		texts = append(texts, text...)
 	}
-	for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllSubmatch(texts, -1) {
-		for line := range strings.Lines(string(block[1])) {
+	for _, block := range regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$").FindAllSubmatch(texts, -1) {
+		if len(block[1]) > 0 { // text of a language, no commands
+			continue
+		}
+		for line := range strings.Lines(string(block[2])) {
 			command, comment, _ := strings.Cut(strings.TrimSpace(line), "# ")
 			other, _ := strings.CutPrefix(comment, "or: ")
 			if other == comment {
