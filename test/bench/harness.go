@@ -118,18 +118,22 @@ data:
 		return err
 	}
 	var with, without []float64
-	for i := range min(len(ops), len(times)) {
+	for k := range ops {
+		i := ops[k].Instance
+		if i >= len(times) {
+			continue
+		}
 		ours := w.of("cnsb-" + trial.bundle.Run.ID + "-first-" + strconv.Itoa(i) + "-first")
 		theirs := w.of(bareName(i))
 		if ours.IsZero() || theirs.IsZero() {
 			continue
 		}
-		began := trial.bundle.Run.Clock.Start.Add(time.Duration(ops[i].Started))
+		began := trial.bundle.Run.Clock.Start.Add(time.Duration(ops[k].Started))
 		with, without = append(with, ours.Sub(began).Seconds()), append(without, theirs.Sub(times[i]).Seconds())
 	}
 	r, err := pairedRatio(without, with)
 	if err != nil {
-		return fmt.Errorf("agent %s: %w", agent, err)
+		return fmt.Errorf("agent %s: %w: %.3v s with it, %.3v s without", agent, err, with, without)
 	}
 	what := fmt.Sprintf("--agent %s: first write with CNSBench / of a bare pod", agent)
 	t.add(what, fmt.Sprintf("× %.3f [%.3f, %.3f]", r.estimate, r.low, r.high), fmt.Sprintf("≤ %.2f, upper bound ≤ %.2f",
