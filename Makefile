@@ -282,7 +282,8 @@ images: testbed ## make the images for amd64 and arm64, without a container engi
 	@hack/images.sh $(OUT)/images $(VERSION) $(IMAGES)
 
 push: images ## push the images to REGISTRY=registry.example.com, and print their digests (docs/how-to/images.md)
-	@$(TESTBED) push '$(or $(REGISTRY),$(error REGISTRY is not set: make push REGISTRY=registry.example.com))' \
+	@[ -n '$(REGISTRY)' ] || { echo 'REGISTRY is not set: make push REGISTRY=registry.example.com' >&2; exit 1; }
+	@$(TESTBED) push '$(REGISTRY)' \
 	  $(VERSION) $(OUT)/images/cnsbench.tar $(addprefix $(OUT)/images/,$(addsuffix .tar,$(IMAGES)))
 
 .PHONY: man

@@ -101,7 +101,7 @@ func proxyTemplate(t *testing.T) string {
 		}
 		each = strings.Replace(each, s.from, s.to, 1)
 	}
-	each = strings.ReplaceAll(each, exampleDriver, "{{ .name }}")
+	each = pullSecrets(strings.ReplaceAll(each, exampleDriver, "{{ .name }}"), "$")
 	return "# Generated from config/csi-proxy/csi-proxy.yaml: go test ./config -update\n{{- if .Values.csiProxy.enabled }}\n" + once + "---\n" + proxyToken +
 		"{{- range .Values.csiProxy.drivers }}\n{{- $socket := .socket | default (printf \"" + socketsDir +
 		"%s/csi.sock\" .name) }}\n---\n" + each + "{{- end }}\n{{- end }}\n"
@@ -125,9 +125,18 @@ func template(t *testing.T, name string) string {
 		}
 		text = strings.Replace(text, s.from, s.to, 1)
 	}
-	text = strings.ReplaceAll(text, DefaultImage, `{{ include "cnsbench.image" . }}`)
+	text = pullSecrets(strings.ReplaceAll(text, DefaultImage, `{{ include "cnsbench.image" . }}`), ".")
 	text = strings.ReplaceAll(text, DefaultNamespace, "{{ $.Release.Namespace }}")
 	return generated("install/"+name) + conditional(text, name)
+}
+
+var podAccount = regexp.MustCompile(`(?m)^      serviceAccountName: \S+\n`)
+
+// pullSecrets gives the pods of a template the secrets of the registry. dot is the template's root.
+func pullSecrets(text, dot string) string {
+	return podAccount.ReplaceAllStringFunc(text, func(line string) string {
+		return line + `      {{- with include "cnsbench.pullSecrets" ` + dot + " }}{{ . | nindent 6 }}{{ end }}\n"
+	})
 }
 
 func generated(from string) string {
