@@ -29,7 +29,7 @@ var shell = []string{"cat", "dash", "grep", "id", "mv", "rm", "sleep", "touch"}
 // applications are the images by the names of their tars.
 var applications = map[string]application{
 	"postgresql": {
-		image:   "localhost/workload-postgresql:15.18",
+		image:   "localhost/workload-postgresql:15",
 		program: "/usr/lib/postgresql/15/bin/postgres",
 		// The server finds its other files by its own place.
 		binaries: in("/usr/lib/postgresql/15", "bin/postgres", "bin/initdb", "bin/pgbench", "bin/pg_isready", "bin/psql",
@@ -62,7 +62,7 @@ var applications = map[string]application{
 		programs: []string{"db_bench", "date", "df"},
 	},
 	"mariadb": {
-		image:   "localhost/workload-mariadb:10.11.19",
+		image:   "localhost/workload-mariadb:10.11",
 		program: "/usr/sbin/mariadbd",
 		programs: []string{"mariadb", "mariadb-install-db", "my_print_defaults", "sysbench", "chmod", "chown", "date", "df",
 			"dirname", "ls", "mkdir", "sed", "sync", "uname"},
