@@ -274,7 +274,7 @@ gluster-status: ## print its state; fails unless all parts run
 
 .PHONY: images push
 IMAGES ?= workload-tools
-images: testbed ## make the images for amd64 and arm64, without a container engine: out/images/*.tar (IMAGES="workload-redis …": those of applications)
+images: testbed ## make the images of IMAGES and cnsbench without a container engine: out/images (docs/how-to/images.md)
 	@for arch in amd64 arm64; do mkdir -p $(OUT)/images/$$arch && \
 	  GOARCH=$$arch go build -ldflags '$(LDFLAGS)' -o $(OUT)/images/$$arch/ ./cmd/cnsbench ./cmd/cnsbench-agent || exit 1; done
 	@$(TESTBED) product-image $(OUT)/images/cnsbench.tar docker.io/cnsbench/cnsbench:$(VERSION) \
@@ -283,8 +283,7 @@ images: testbed ## make the images for amd64 and arm64, without a container engi
 
 push: images ## push the images to REGISTRY=registry.example.com, and print their digests (docs/how-to/images.md)
 	@[ -n '$(REGISTRY)' ] || { echo 'REGISTRY is not set: make push REGISTRY=registry.example.com' >&2; exit 1; }
-	@$(TESTBED) push '$(REGISTRY)' \
-	  $(VERSION) $(OUT)/images/cnsbench.tar $(addprefix $(OUT)/images/,$(addsuffix .tar,$(IMAGES)))
+	@$(TESTBED) push '$(REGISTRY)' $(patsubst %,$(OUT)/images/%.tar,cnsbench $(IMAGES))
 
 .PHONY: man
 man: ## write the manual pages of the commands: out/man/man1

@@ -10,7 +10,8 @@ out=${1:?$usage} version=${2:?$usage}
 shift 2
 mirror=${MIRROR:-http://deb.debian.org}
 if [ -n "${SNAPSHOT:-}" ]; then
-  debian="http://snapshot.debian.org/archive/debian/$SNAPSHOT" security="http://snapshot.debian.org/archive/debian-security/$SNAPSHOT"
+  archive=http://snapshot.debian.org/archive
+  debian=$archive/debian/$SNAPSHOT security=$archive/debian-security/$SNAPSHOT
 else
   debian="$mirror/debian" security="$mirror/debian-security"
 fi
@@ -36,7 +37,8 @@ while read -r image packages; do
     fi
     log=$out/$name/$arch.log
     if ! mmdebstrap --variant=extract --architectures="$arch" --include="$(IFS=,; echo "${include[*]}")" \
-      --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --aptopt='Acquire::Check-Valid-Until "false"' bookworm "$dir/root.tar" \
+      --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --aptopt='Acquire::Check-Valid-Until "false"' \
+      bookworm "$dir/root.tar" \
       "deb $debian bookworm main" "deb $debian bookworm-updates main" "deb $security bookworm-security main" \
       >"$log" 2>&1; then
       tail -n 5 "$log" >&2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# workload-programs.sh DIRECTORY [PROGRAM…]: builds the programs of the built-in library that Debian does not have: etcd's
-# benchmark and go-ycsb, at the versions in hack/workloads, and FerretDB, at that in hack/workloads/ferretdb; all, or
-# those named.
+# workload-programs.sh DIRECTORY [PROGRAM…]: builds the programs of the built-in library that Debian does not have:
+# etcd's benchmark and go-ycsb, at the versions in hack/workloads, and FerretDB, at that in hack/workloads/ferretdb; all,
+# or those named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: workload-programs.sh DIRECTORY [PROGRAM…]}

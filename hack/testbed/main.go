@@ -34,7 +34,7 @@ const usage = `usage: testbed COMMAND [FLAGS]
   images              make the images again when the binaries have changed, and give them to the nodes
   product-image       write the product's image: product-image TAR REFERENCE ARCH=FOLDER…
   image               write an image of packages: image TAR REFERENCE FOLDER, which has ARCH/root.tar and ARCH/bin
-  push                copy images to a registry, as REGISTRY/cnsbench/NAME:TAG: push REGISTRY TAG NAME.tar…
+  push                copy images to a registry, which takes the place of docker.io in their names: push REGISTRY TAR…
 
 The environment variables TESTBED_REPO (default .) and TESTBED_DIR (default $TESTBED_REPO/out/testbed) say where. With
 TESTBED_KEEP_AUDIT_LOG, down keeps the audit log of the API server, in the folder log.
@@ -235,13 +235,13 @@ func packagesImage(args []string) error {
 	return writeImage(args[0], args[1], images)
 }
 
-// push copies images to a registry, under the names of their tars.
+// push copies images to a registry.
 func push(ctx context.Context, args []string) error {
-	if len(args) < 3 {
-		return errors.New("push REGISTRY TAG TAR…")
+	if len(args) < 2 {
+		return errors.New("push REGISTRY TAR…")
 	}
-	for _, tar := range args[2:] {
-		ref, err := image.Push(ctx, tar, args[0]+"/cnsbench/"+strings.TrimSuffix(filepath.Base(tar), ".tar")+":"+args[1])
+	for _, tar := range args[1:] {
+		ref, err := image.Push(ctx, tar, args[0])
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,8 @@ needs on Kubernetes, for an administrator to apply.`,
 	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
 	c.Flags().StringVar(&rbac, "rbac", "", "Benchmark whose rights on Kubernetes are printed as a manifest")
 	c.Flags().StringVar(&account, "service-account", "", "for --rbac: ServiceAccount (default the Benchmark's, or bench)")
-	c.Flags().StringVarP(&run.Namespace, "namespace", "n", "", "for --rbac: namespace of the run (default the kubeconfig's)")
+	c.Flags().StringVarP(&run.Namespace, "namespace", "n", "",
+		"for --rbac: namespace of the run (default the kubeconfig's)")
 	c.Flags().StringVar(&run.Kubeconfig, "kubeconfig", "", "for --rbac: kubeconfig (default $KUBECONFIG)")
 	return c
 }

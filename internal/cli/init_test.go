@@ -166,8 +166,8 @@ spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: standard, size
 		t.Fatal(err)
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	for flags, want := range map[string]string{"-n measure": "namespace: measure", "-n measure --service-account me": "name: me\n",
-		"": "--namespace"} {
+	for flags, want := range map[string]string{"-n measure": "namespace: measure", "": "--namespace",
+		"-n measure --service-account me": "name: me\n"} {
 		code, out, errs := call(append([]string{"doctor", "--rbac", file, "--kubeconfig", none}, strings.Fields(flags)...)...)
 		if ok := flags != ""; ok != (code == exitOK) || !strings.Contains(out+errs, want) ||
 			ok != strings.Contains(out, "kind: ClusterRoleBinding") {

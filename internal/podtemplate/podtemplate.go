@@ -101,8 +101,8 @@ func Hint(refusal string) string {
 	return ""
 }
 
-// WithoutPrivileges returns a copy without what gives a pod other privileges: for pods that are created with other rights
-// than the user's.
+// WithoutPrivileges returns a copy without what gives a pod other privileges: for pods that are created with other
+// rights than the user's.
 func (t *Template) WithoutPrivileges() *Template {
 	if t == nil {
 		return nil
@@ -123,8 +123,8 @@ func (t *Template) WithoutPrivileges() *Template {
 }
 
 // Apply merges the template into a pod as kubectl patch does by default (strategic merge): values replace those of the
-// pod, maps and lists with a key are merged; tolerations are added. A container is found by its name, also among the init
-// containers; names that the pod does not have are left out. A nil template adds nothing.
+// pod, maps and lists with a key are merged; tolerations are added. A container is found by its name, also among the
+// init containers; names that the pod does not have are left out. A nil template adds nothing.
 func (t *Template) Apply(pod *corev1.Pod) error {
 	if t == nil {
 		return nil

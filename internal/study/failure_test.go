@@ -35,7 +35,7 @@ func TestNotesOfBadCells(t *testing.T) {
 	table.Rows[1].count(&bundle.Run{Validity: []bundle.Flag{
 		{Name: "failedOps", Severity: validity.Invalid, Evidence: "snap: of 11 ops 10 failed"}}})
 	want := []string{"1 of 2 trials of class=bad have no result; the first that failed: no such StorageClass",
-		"1 trials of class=bad, 1 of them invalid: failedOps in 1 (the first: snap: of 11 ops 10 failed)"}
+		"trials of class=bad: 1 done, 1 of them invalid: failedOps in 1 (the first: snap: of 11 ops 10 failed)"}
 	if got := table.Notes(); !slices.Equal(got, want) {
 		t.Errorf("notes %q\nwant %q", got, want)
 	}

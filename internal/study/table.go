@@ -172,8 +172,8 @@ func (r *Row) count(run *bundle.Run) {
 	}
 }
 
-// Notes say which trials failed or are invalid, and why; and they name the responses that trials have too few operations
-// for, and what they can be replaced by.
+// Notes say which trials failed or are invalid, and why; and they name the responses that trials have too few
+// operations for, and what they can be replaced by.
 func (t *Table) Notes() (list []string) {
 	for i := range t.Rows {
 		r := &t.Rows[i]
@@ -186,7 +186,7 @@ func (t *Table) Notes() (list []string) {
 				of, r.Failed))
 		}
 		if r.Invalid != nil {
-			list = append(list, fmt.Sprintf("%d trials%s, %v", r.Done, of, *r.Invalid))
+			list = append(list, fmt.Sprintf("trials%s: %d done, %v", of, r.Done, *r.Invalid))
 		}
 	}
 	for j, response := range t.Responses {

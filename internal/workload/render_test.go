@@ -334,3 +334,18 @@ func TestValuesForTests(t *testing.T) {
 		}
 	}
 }
+
+// TestImages: the images of the library are beside that of CNSBench.
+func TestImages(t *testing.T) {
+	for product, want := range map[string]string{
+		"cnsbench/cnsbench:v1":                             "cnsbench",
+		"registry.example.com:5000/a/cnsbench@sha256:00ab": "registry.example.com:5000/a",
+		"localhost/cnsbench:dev":                           "localhost",
+		"cnsbench:dev":                                     "docker.io/cnsbench",
+		"":                                                 "docker.io/cnsbench",
+	} {
+		if got := Images(product); got != want {
+			t.Errorf("beside %q is %q, want %q", product, got, want)
+		}
+	}
+}

@@ -283,7 +283,8 @@ func (s *reached) component(o *op.Op, name, from string) string {
 
 // preparing reports whether the driver was asked again after its snapshot was taken: it had said that it is not ready.
 func preparing(o *op.Op) bool {
-	taken, asks := latest(o, op.Taken, o.Ended), []string{"CreateSnapshot.start", "ListSnapshots.start", "GetSnapshot.start"}
+	asks := []string{"CreateSnapshot.start", "ListSnapshots.start", "GetSnapshot.start"}
+	taken := latest(o, op.Taken, o.Ended)
 	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool {
 		return m.Is(op.Ready) && m.Source == "csi" ||
 			m.At > taken && slices.Contains(asks, base(&m))

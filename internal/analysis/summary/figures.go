@@ -132,9 +132,9 @@ type Action struct {
 	Response          Latency  `json:"response"` // ended − intended
 	Service           Latency  `json:"service"`  // ended − started
 	// Milestones: from intended, each. Spans: between them.
-	Milestones []Span    `json:"milestones"`
-	Spans      []Span    `json:"spans"`
-	Failures   []Failure `json:"failures"`
+	Milestones []Span            `json:"milestones"`
+	Spans      []Span            `json:"spans"`
+	Failures   []dataset.Failure `json:"failures"`
 	// Attribution is the time of successful ops by component, largest first; the shares
 	// add up to one.
 	Attribution []attribution.Share `json:"attribution"`
@@ -151,15 +151,6 @@ type Span struct {
 	From    string  `json:"from"`
 	To      string  `json:"to"`
 	Latency Latency `json:"latency"`
-}
-
-// Failure is a cause of ops that were not ok.
-type Failure struct {
-	Outcome op.Outcome `json:"outcome"`
-	Code    string     `json:"code"`
-	N       int64      `json:"n"`
-	Message string     `json:"message"` // of the first
-	FirstOp int64      `json:"firstOp"`
 }
 
 // Workload has the results of one action's instances.

@@ -23,7 +23,7 @@ type tally struct {
 	lateness, response, service stats.Sample
 	milestones, spans           spanSet
 	courses                     shape.Cache[*course]
-	failures                    map[[2]string]*Failure
+	failures                    dataset.Failures
 	intended, started           throughput.Extent
 	attribution                 attribution.Tally
 	causes                      attribution.Search
@@ -33,7 +33,7 @@ type tally struct {
 }
 
 func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
-	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
+	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}}
 	t.attribution.OneMachine = d.Bundle.Run.OneMachine()
 	t.courses.Make = func(sketch *op.Op) *course {
 		return &course{sketch: sketch, spans: t.spans.passages(span.Of(sketch))}
@@ -117,7 +117,7 @@ func (t *tally) add(o *op.Op) {
 	}
 	dataset.AddLatencies(o, &t.response, &t.service)
 	if o.Outcome != op.OK {
-		t.failed(o)
+		t.failures.Add(o)
 	}
 	for i := range o.Milestones {
 		t.maxErr = max(t.maxErr, o.Milestones[i].Err)
@@ -159,29 +159,14 @@ func (t *tally) attribute(o *op.Op) {
 	t.causes.Add(o)
 }
 
-func (t *tally) failed(o *op.Op) {
-	k := [2]string{string(o.Outcome), o.Code}
-	f := t.failures[k]
-	if f == nil {
-		f = &Failure{Outcome: o.Outcome, Code: o.Code, Message: o.Message, FirstOp: o.ID}
-		t.failures[k] = f
-	}
-	f.N++
-}
-
 func (t *tally) action() Action {
 	a := Action{
 		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.N, NoOps: t.noOps, Outcomes: t.outcomes,
 		Lateness: latencyOf(&t.lateness), Response: latencyOf(&t.response), Service: latencyOf(&t.service),
 		Milestones: t.milestones.list(), Spans: t.spans.list(), Attribution: t.attribution.Shares(), Causes: t.causes.Causes(),
+		Failures: t.failures.List(),
 	}
 	a.StandsOut = t.causes.StandsOut(a.Causes)
-	for _, f := range t.failures {
-		a.Failures = append(a.Failures, *f)
-	}
-	slices.SortFunc(a.Failures, func(x, y Failure) int {
-		return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.FirstOp, y.FirstOp))
-	})
 	a.OfferedPerSecond, _ = t.rates()
 	a.AchievedPerSecond = t.achieved
 	return a

@@ -6,7 +6,6 @@ package sweep
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -95,33 +94,8 @@ type Gather struct {
 	perMinute []float64
 	n, failed int64
 	calls     map[string]int64 // ns, by call
-	causes    map[cause]*failures
+	failures  dataset.Failures
 	states    *States
-}
-
-// cause is why operations failed.
-type cause struct {
-	outcome op.Outcome
-	code    string
-}
-
-// failures are operations that failed for one cause.
-type failures struct {
-	n       int64
-	message string // of the first
-}
-
-// addFailure counts an operation that failed.
-func (g *Gather) addFailure(o *op.Op) {
-	g.failed++
-	if g.causes == nil {
-		g.causes = map[cause]*failures{}
-	}
-	c := cause{o.Outcome, o.Code}
-	if g.causes[c] == nil {
-		g.causes[c] = &failures{message: o.Message}
-	}
-	g.causes[c].n++
 }
 
 // maxMessage bounds the message in a sentence, in bytes.
@@ -129,18 +103,12 @@ const maxMessage = 160
 
 // why is the most frequent cause.
 func (g *Gather) why() string {
-	causes := slices.SortedFunc(maps.Keys(g.causes), func(a, b cause) int {
-		return cmp.Or(cmp.Compare(g.causes[b].n, g.causes[a].n), cmp.Compare(a.outcome, b.outcome),
-			cmp.Compare(a.code, b.code))
-	})
+	causes := g.failures.List()
 	if len(causes) == 0 {
 		return ""
 	}
-	text := string(causes[0].outcome)
-	if code := causes[0].code; code != "" {
-		text += " " + code
-	}
-	message, _, _ := strings.Cut(g.causes[causes[0]].message, "\n")
+	text := strings.TrimSpace(string(causes[0].Outcome) + " " + causes[0].Code)
+	message, _, _ := strings.Cut(causes[0].Message, "\n")
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
@@ -160,7 +128,8 @@ func (g *Gather) Trial(ops []op.Op, perSecond float64, oneMachine bool, ends map
 		g.tally.Add(o)
 		dataset.AddLatencies(o, &g.response, nil)
 		if o.Outcome != op.OK {
-			g.addFailure(o)
+			g.failed++
+			g.failures.Add(o)
 		} else {
 			g.addCalls(o)
 		}

@@ -105,8 +105,8 @@ func (a *awkward) refuses() bool {
 	return a.losesDeletions() || slices.ContainsFunc(a.flags, func(f string) bool { return refused[f] != nil })
 }
 
-// losesDeletions reports whether deletions work, answer DEADLINE_EXCEEDED, and are not found when they are repeated, which
-// the sidecars take for a failure, too: CSI has a second deletion succeed.
+// losesDeletions reports whether deletions work, answer DEADLINE_EXCEEDED, and are not found when they are repeated,
+// which the sidecars take for a failure, too: CSI has a second deletion succeed.
 func (a *awkward) losesDeletions() bool {
 	return slices.Contains(a.flags, "-not-found") && slices.Contains(a.flags, "-timed-out=all=1")
 }

@@ -104,8 +104,8 @@ func endOf(p *corev1.Pod) string {
 	return p.Status.Reason + " " + p.Status.Message
 }
 
-// copyLog prints the pod's log, from when there is one until the pod has ended. After a broken connection it goes on with
-// the next line.
+// copyLog prints the pod's log, from when there is one until the pod has ended. After a broken connection it goes on
+// with the next line.
 func (r *Runner) copyLog(ctx context.Context) {
 	var last time.Time // of the last line
 	for {
@@ -131,8 +131,8 @@ func (r *Runner) copyLog(ctx context.Context) {
 	}
 }
 
-// copyLines copies the lines of a log with times that are later than last, without the times, and returns the time of the
-// last line.
+// copyLines copies the lines of a log with times that are later than last, without the times, and returns the time of
+// the last line.
 func copyLines(to io.Writer, log io.Reader, last time.Time) time.Time {
 	in := bufio.NewReader(log)
 	for {

@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/cluster"
 )
 
-// TestCopyLog: after a connection that broke in the middle of a line the log goes on with that line, and no line is there
-// twice.
+// TestCopyLog: after a connection that broke in the middle of a line the log goes on with that line, and no line is
+// there twice.
 func TestCopyLog(t *testing.T) {
 	var connections atomic.Int32
 	phase := func() string {

@@ -140,8 +140,8 @@ func (w *Watch) expire(why string) {
 	}
 }
 
-// Release ends the watch. If the Lease has expired, it deletes the ClusterRole of --create-rbac and then the Lease, which
-// owns everything else that was made for the runner.
+// Release ends the watch. If the Lease has expired, it deletes the ClusterRole of --create-rbac and then the Lease,
+// which owns everything else that was made for the runner.
 func (w *Watch) Release(ctx context.Context) error {
 	expired := w.name != "" && w.Expired.Err() != nil && ctx.Err() == nil
 	w.cancel()

@@ -72,8 +72,8 @@ type Input struct {
 	Path           string // below InputsDir
 }
 
-// Resources returns the requests and limits of a runner, which a quota may demand. The CPU request keeps the loop of the
-// run from starving. The memory limit is fixed, because the memory use of a runner is constant.
+// Resources returns the requests and limits of a runner, which a quota may demand. The CPU request keeps the loop of
+// the run from starving. The memory limit is fixed, because the memory use of a runner is constant.
 func Resources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),

@@ -39,8 +39,8 @@ const template = `
         - {name: "*", resources: {requests: {cpu: 5m, memory: 16Mi}, limits: {cpu: "1", memory: 256Mi}}}
 `
 
-// TestPodTemplate: in a namespace with a rule for pods, beside the Pod Security Standard restricted, the run ends at once
-// and says which rule it breaks and what to do; with a podTemplate all pods of the run, the runner's too, keep it.
+// TestPodTemplate: in a namespace with a rule for pods, beside the Pod Security Standard restricted, the run ends at
+// once and says which rule it breaks and what to do; with a podTemplate all pods of the run, the runner's too, keep it.
 func TestPodTemplate(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]struct {

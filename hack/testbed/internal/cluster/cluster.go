@@ -183,8 +183,8 @@ func (c *Cluster) build(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	fmt.Printf("building %d modules; what is built is kept. Without a build cache of Go this has taken 15 to 35 minutes on "+
-		"two cores, most of it for kubernetes\n", len(missing))
+	fmt.Printf("building %d modules; what is built is kept. Without a build cache of Go this has taken 15 to 35 minutes "+
+		"on two cores\n", len(missing))
 	for i, m := range missing {
 		fmt.Printf("building %s (%d of %d)\n", m.Name, i+1, len(missing))
 		built := sayEach(time.Minute, os.Stdout, "building "+m.Name)

@@ -43,6 +43,9 @@ type Image struct {
 	Config v1.Config
 }
 
+// nameAnnotation is what containerd names an image by.
+const nameAnnotation = "io.containerd.image.name"
+
 // Write writes images of one reference, an architecture each, as a tar of the OCI layout; it returns the digest of
 // their index.
 func Write(to, ref string, images ...Image) (string, error) {
@@ -69,9 +72,9 @@ func Write(to, ref string, images ...Image) (string, error) {
 		return "", err
 	}
 	_, tag, _ := strings.Cut(ref, ":")
-	// The first annotation is what containerd names the image by, the second what others do.
+	// Others name an image by the second annotation.
 	if err := p.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name": ref, "org.opencontainers.image.ref.name": tag})); err != nil {
+		nameAnnotation: ref, "org.opencontainers.image.ref.name": tag})); err != nil {
 		return "", err
 	}
 	if err := pack(dir, to+".new"); err != nil {
@@ -107,7 +110,8 @@ func withLayer(image v1.Image, write func(io.Writer) error) (v1.Image, error) {
 	if err := write(&layer); err != nil {
 		return nil, err
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil },
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil }
+	l, err := tarball.LayerFromOpener(open,
 		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 	if err != nil {
 		return nil, err
@@ -118,6 +122,13 @@ func withLayer(image v1.Image, write func(io.Writer) error) (v1.Image, error) {
 // unused are folders of a file system that no program of an image needs. The copyright of each package stays.
 var unused = []string{"dev/", "var/cache/", "var/lib/apt/", "var/log/", "usr/share/man/", "usr/share/info/",
 	"usr/share/locale/", "usr/share/lintian/"}
+
+func isUnused(h *tar.Header) bool {
+	if strings.HasPrefix(h.Name, "usr/share/doc/") && h.Typeflag == tar.TypeReg {
+		return path.Base(h.Name) != "copyright"
+	}
+	return slices.ContainsFunc(unused, func(dir string) bool { return strings.HasPrefix(h.Name, dir) })
+}
 
 // copyRoot copies a file system without what is unused, each file with the same time.
 func copyRoot(w io.Writer, root string) error {
@@ -136,8 +147,7 @@ func copyRoot(w io.Writer, root string) error {
 			return fmt.Errorf("%s: %w", root, err)
 		}
 		h.Name = strings.TrimPrefix(h.Name, "./")
-		document := strings.HasPrefix(h.Name, "usr/share/doc/") && h.Typeflag == tar.TypeReg && path.Base(h.Name) != "copyright"
-		if h.Name == "" || document || slices.ContainsFunc(unused, func(dir string) bool { return strings.HasPrefix(h.Name, dir) }) {
+		if h.Name == "" || isUnused(h) {
 			continue
 		}
 		h.ModTime, h.AccessTime, h.ChangeTime, h.Format = time.Time{}, time.Time{}, time.Time{}, tar.FormatPAX

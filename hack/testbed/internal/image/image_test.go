@@ -102,15 +102,16 @@ func TestPush(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		images = append(images, Image{Arch: arch, Root: rootTar, Files: Users()})
 	}
-	digest, err := Write(to, "docker.io/cnsbench/x:1", images...)
+	digest, err := Write(to, "docker.io/cnsbench/x:1.2", images...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := strings.TrimPrefix(server.URL, "http://") + "/storage/x"
-	if pushed, err := Push(t.Context(), to, at+":1"); err != nil || pushed != at+"@"+digest {
+	host := strings.TrimPrefix(server.URL, "http://") + "/storage"
+	at := host + "/cnsbench/x"
+	if pushed, err := Push(t.Context(), to, host); err != nil || pushed != at+"@"+digest {
 		t.Fatalf("pushed %s, %v; want %s@%s", pushed, err, at, digest)
 	}
-	ref, err := name.ParseReference(at + ":1")
+	ref, err := name.ParseReference(at + ":1.2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +141,10 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s has %q, want %q", arch, files, want)
 		}
 	}
-	if _, err := Push(t.Context(), rootTar, at+":2"); err == nil {
+	if _, err := Push(t.Context(), rootTar, host); err == nil {
 		t.Error("a tar without an index is pushed")
 	}
-	if _, err := Push(t.Context(), to, "not a reference"); err == nil {
-		t.Error("a wrong reference is taken")
+	if _, err := Push(t.Context(), to, "not a registry"); err == nil {
+		t.Error("a wrong registry is taken")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -15,13 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push copies the images of a tar that Write wrote to a registry, with the credentials of ~/.docker/config.json or
-// $REGISTRY_AUTH_FILE, and returns the reference with the digest of their index. A registry on loopback is asked by HTTP.
-func Push(ctx context.Context, from, to string) (string, error) {
-	ref, err := name.NewTag(to, name.StrictValidation)
-	if err != nil {
-		return "", err
-	}
+// Push copies the images of a tar that Write wrote to a registry, which takes the place of docker.io in their name, with
+// the credentials of ~/.docker/config.json or $REGISTRY_AUTH_FILE. It returns the reference with the digest of their
+// index. A registry on loopback is asked by HTTP.
+func Push(ctx context.Context, from, registry string) (string, error) {
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return "", err
@@ -41,14 +39,18 @@ func Push(ctx context.Context, from, to string) (string, error) {
 	if len(manifest.Manifests) != 1 {
 		return "", fmt.Errorf("%s has %d indexes, want 1", from, len(manifest.Manifests))
 	}
-	digest := manifest.Manifests[0].Digest
+	digest, named := manifest.Manifests[0].Digest, manifest.Manifests[0].Annotations[nameAnnotation]
+	ref, err := name.NewTag(registry+"/"+strings.TrimPrefix(named, "docker.io/"), name.StrictValidation)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
+	}
 	index, err := top.ImageIndex(digest)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", from, err)
 	}
-	keys := authn.NewMultiKeychain(authn.DefaultKeychain)
-	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(keys)); err != nil {
-		return "", fmt.Errorf("push %s: %w", to, err)
+	keys := remote.WithAuthFromKeychain(authn.DefaultKeychain)
+	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), keys); err != nil {
+		return "", fmt.Errorf("push %s: %w", ref, err)
 	}
 	return ref.Context().Digest(digest.String()).String(), nil
 }
