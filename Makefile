@@ -80,6 +80,7 @@ corpus: deps build workload-servers object-peers ## make the corpora of the read
 
 .PHONY: test-long
 test-long: deps build object-servers workload-servers prometheus ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
+	AWKWARD_PAIRS=all go test -count=1 -run 'TestAwkward$$' ./internal/engine/local
 	@hack/tagged.sh -p 1 -timeout 40m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 	@$(MAKE) --no-print-directory storage-test
