@@ -77,6 +77,17 @@ type BenchmarkSpec struct {
 	// +kubebuilder:validation:Type=object
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
+	// queue says what the run does while another run uses one of its drivers (engine kubernetes): Wait until it is its
+	// turn, Fail at once, or Share the driver, which the bundles of both runs say.
+	// +optional
+	// +kubebuilder:default=Wait
+	Queue QueuePolicy `json:"queue,omitempty"`
+
+	// queueLimit is how long the run waits before it fails.
+	// +optional
+	// +kubebuilder:default="1h"
+	QueueLimit *Duration `json:"queueLimit,omitempty"`
+
 	// csiEndpoints are the sockets of CSI drivers on this machine, by provisioner (engine local). Volumes of their
 	// StorageClasses are made by them; other provisioners must be built-in drivers. The flag --csi-endpoint adds to
 	// them, and overrides those of the same provisioner.
@@ -141,6 +152,18 @@ type BenchmarkSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Tenants []Tenant `json:"tenants,omitempty"`
 }
+
+// QueuePolicy says what a run does while another run uses one of its drivers.
+//
+// +kubebuilder:validation:Enum=Wait;Fail;Share
+type QueuePolicy string
+
+// The policies of a queue.
+const (
+	QueueWait  QueuePolicy = "Wait"
+	QueueFail  QueuePolicy = "Fail"
+	QueueShare QueuePolicy = "Share"
+)
 
 // CSIEndpoint is the socket of a CSI driver with controller and node service.
 type CSIEndpoint struct {
@@ -228,6 +251,9 @@ const (
 	// ConditionInitialized is true once everything that stands before the
 	// barrier is made.
 	ConditionInitialized = "Initialized"
+	// ConditionQueued is true while the run waits for a driver that another run uses; its message has the place in the
+	// queue. It is absent if the run never waited.
+	ConditionQueued = "Queued"
 	// ConditionRunning is true while the run goes on.
 	ConditionRunning = "Running"
 	// ConditionComplete is true when the run has ended as it should. Its reason
@@ -278,8 +304,8 @@ type BenchmarkStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// conditions of the Benchmark: Ready, Initialized, Running, Complete,
-	// Failed, Clean.
+	// conditions of the Benchmark: Ready, Queued, Initialized, Running,
+	// Complete, Failed, Clean.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -222,6 +222,11 @@ func (in *BenchmarkSpec) DeepCopyInto(out *BenchmarkSpec) {
 		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.QueueLimit != nil {
+		in, out := &in.QueueLimit, &out.QueueLimit
+		*out = new(Duration)
+		**out = **in
+	}
 	if in.CSIEndpoints != nil {
 		in, out := &in.CSIEndpoints, &out.CSIEndpoints
 		*out = make([]CSIEndpoint, len(*in))

@@ -7,10 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
@@ -52,7 +55,7 @@ func (f *runFlags) kubernetesEngine(on *cluster.Cluster) (*kubernetes.Engine, er
 	}
 	o := kubernetes.Options{Config: on.Config, Namespace: on.Namespace, Listen: f.Listen, Advertise: f.Advertise,
 		Image: f.Image, Delivery: delivery, Proxies: f.Proxies, ProxyToken: os.Getenv(envProxyToken),
-		ProxyNamespace: config.ProxyNamespace, Concurrent: f.Concurrent, Metrics: f.Metrics, PutOnce: putOnce}
+		ProxyNamespace: config.ProxyNamespace, Metrics: f.Metrics, PutOnce: putOnce}
 	if slices.Contains(f.Proxies, noProxy) {
 		o.Proxies, o.ProxyNamespace = nil, ""
 	}
@@ -70,4 +73,14 @@ func (f *runFlags) checkKubernetes() error {
 		}
 	}
 	return nil
+}
+
+// queue is what a run does while another run uses one of its drivers.
+func (f *runFlags) queue(p *plan.Plan) engine.Queue {
+	q := p.Queue
+	if f.Concurrent {
+		q.Policy = v1alpha1.QueueShare
+	}
+	q.Operated = f.InCluster
+	return q
 }

@@ -372,7 +372,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
 			Live: r.plan.Live(), Sampling: r.plan.Sampling(),
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses,
-			Secrets: r.plan.Secrets, PodTemplate: r.plan.PodTemplate},
+			Secrets: r.plan.Secrets, PodTemplate: r.plan.PodTemplate, Queue: r.flags.queue(r.plan)},
 	})
 	endMetrics()
 	thrifty()

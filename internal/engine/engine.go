@@ -153,6 +153,8 @@ type Session struct {
 	Secrets Secrets
 	// PodTemplate is merged into every pod (engine kubernetes); nil: none.
 	PodTemplate *podtemplate.Template
+	// Queue says what to do while another run uses a driver (engine kubernetes).
+	Queue Queue
 }
 
 // Namespace is that of claims and snapshots on an engine without namespaces.

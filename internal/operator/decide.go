@@ -65,7 +65,8 @@ func (c *Config) follow(d *decision, o observed) {
 		d.lostRunner(o, why)
 	case runs(w.pod):
 		d.running(w.pod, o.progress)
-		if c.ResultsURL != "" || w.pod.DeletionTimestamp != nil {
+		d.inQueue(o.queue)
+		if c.ResultsURL != "" || o.queue.waits || w.pod.DeletionTimestamp != nil {
 			d.after = poll
 		}
 	case w.job != nil:

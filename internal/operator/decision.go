@@ -16,6 +16,7 @@ type decision struct {
 	addFinalizer    bool
 	removeFinalizer bool
 	createRunner    bool
+	giveTurn        bool // among the namespaces
 	createCleanup   bool
 	deleteRunner    bool
 	deleteCleanup   bool

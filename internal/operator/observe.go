@@ -33,6 +33,11 @@ func (r *reconciler) observe(ctx context.Context, b *v1alpha1.Benchmark) (o obse
 		}
 		o.closing = ns.DeletionTimestamp != nil
 	}
+	if runs(o.runner.pod) && !(&decision{status: b.Status}).is(v1alpha1.ConditionInitialized) {
+		if o.queue, err = r.queue(ctx, b); err != nil {
+			return o, err
+		}
+	}
 	if r.results != nil && runs(o.runner.pod) {
 		o.progress, o.progressError = r.results.Progress(ctx, b.Namespace, RunID(b))
 	}

@@ -22,6 +22,7 @@ type observed struct {
 	cleanup       work
 	progress      *runnerstatus.Progress // nil: unknown
 	progressError error                  // error of reading the progress
+	queue         queued
 }
 
 // work is a Job with its pod.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
 // Run runs the operator until ctx is done.
@@ -75,10 +77,15 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return m.Start(ctx)
 }
 
-// cacheOptions limits the cache to the operator's own Jobs and pods, and to namespaces; none: all.
+// cacheOptions limits the cache to the operator's own Jobs and pods, to Leases of runs, and to namespaces; none: all.
 func cacheOptions(watch []string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{labelManaged: managedBy})}
-	o := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: managed, &batchv1.Job{}: managed}}
+	ofRun, err := labels.Parse(names.LabelRun) // exists
+	if err != nil {
+		panic(err)
+	}
+	o := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: managed, &batchv1.Job{}: managed,
+		&coordinationv1.Lease{}: {Label: ofRun}}}
 	for _, ns := range watch {
 		if o.DefaultNamespaces == nil {
 			o.DefaultNamespaces = map[string]cache.Config{}
@@ -94,6 +101,8 @@ func (r *reconciler) register(m manager.Manager) error {
 		For(&v1alpha1.Benchmark{}).
 		Owns(&batchv1.Job{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(benchmarkOf)).
+		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
+			builder.WithPredicates(comesOrGoes)).
 		// Concurrent, because a reconciliation may wait for the results service.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r)

@@ -19,6 +19,9 @@ const (
 	reasonCreate      = "FailedCreate"     // the API server refused the runner's Job or its pod
 	reasonStarting    = "Starting"         // the runner's pod is starting
 	reasonRunning     = "Running"          // the runner runs, in an unknown phase
+	reasonQueued      = "Queued"           // another run uses a driver
+	reasonInUse       = "DriverInUse"      // another run uses a driver
+	reasonTurn        = "Turn"             // no other run uses a driver
 	reasonUp          = "RunnerUp"         // the runner runs
 	reasonCompleted   = "Completed"        // complete, objectives met
 	reasonOpsFailed   = "OperationsFailed" // complete, objectives met, but operations failed

@@ -57,6 +57,11 @@ func (r *reconciler) apply(ctx context.Context, b *v1alpha1.Benchmark, d *decisi
 		}
 		d.status.RunID, d.status.Bundle = RunID(b), r.config.bundle(b)
 	}
+	if d.giveTurn {
+		if err := r.create(ctx, b, turnMap(b), &corev1.ConfigMap{}); err != nil {
+			return err
+		}
+	}
 	if d.createCleanup {
 		if err := client.IgnoreAlreadyExists(r.Create(ctx, r.config.cleanupJob(b))); err != nil {
 			return err

@@ -55,6 +55,7 @@ func Rights() []Right {
 	grant("batch", "jobs", "get list watch create delete")
 	grant("", "pods", "list watch")
 	grant("", "configmaps", "get create")
+	grant("coordination.k8s.io", "leases", "list watch")
 	grant("", "namespaces", "get")
 	grant("", "events", "list")
 	grant("events.k8s.io", "events", "create patch")

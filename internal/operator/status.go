@@ -116,6 +116,7 @@ var meanings = map[string]string{
 	reasonInterrupted: "the run was interrupted",
 	reasonLost:        "the runner is gone without a termination message",
 	reasonStarting:    "the runner is starting",
+	reasonTurn:        "no other run uses the drivers now",
 	reasonByRunner:    "the runner has removed the objects of the run",
 	reasonByCleanup:   "the clean-up Job has removed the objects of the run",
 	reasonCleaning:    "the clean-up Job is removing the objects of the run",
@@ -133,6 +134,8 @@ func announce(c metav1.Condition) (transition, bool) {
 		}
 	case v1alpha1.ConditionInitialized:
 		return t, on
+	case v1alpha1.ConditionQueued:
+		return t, true
 	case v1alpha1.ConditionComplete:
 		return t, on
 	case v1alpha1.ConditionFailed:

@@ -62,6 +62,8 @@ type Plan struct {
 	// Secrets are those in the files, for CSI drivers. SecretFiles are the files that have them, by their names.
 	Secrets     engine.Secrets `json:"-"`
 	SecretFiles []string       `json:"-"`
+	// Queue says what the run does while another run uses one of its drivers.
+	Queue engine.Queue `json:"-"`
 	// PodTemplate is merged into all pods; nil: none.
 	PodTemplate *podtemplate.Template `json:"-"`
 

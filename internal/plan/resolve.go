@@ -48,6 +48,10 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	if b.Spec.GracePeriod != nil {
 		p.Grace = b.Spec.GracePeriod.Duration.Duration
 	}
+	p.Queue.Policy = b.Spec.Queue
+	if b.Spec.QueueLimit != nil {
+		p.Queue.Limit = b.Spec.QueueLimit.Duration.Duration
+	}
 	rates, recordings := resolveRates(g)
 	checkNames(g.Report, g.order)
 	resolveEpisodes(g)

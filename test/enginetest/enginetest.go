@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -142,6 +143,7 @@ func open(t *testing.T, target Target) *session {
 	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock,
 		Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: maxOutput, Live: target.live,
 		Needs:           engine.Needs{Kinds: kinds, Features: features},
+		Queue:           engine.Queue{Policy: v1alpha1.QueueShare}, // the suite's part loop is a run of its own beside it
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
 	s.current.Identity = owned.New(s.current.RunID)

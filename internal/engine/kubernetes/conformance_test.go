@@ -95,8 +95,7 @@ func TestConformance(t *testing.T) {
 			ns := namespace(t, client, "conformance-")
 			target := enginetest.Target{
 				New: func(*testing.T) engine.Engine {
-					// The suite's part loop is a run of its own beside the suite's.
-					return New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: true})
+					return New(Options{Config: config, Namespace: ns, Image: productImage()})
 				},
 				Dead: func(_ *testing.T, own owned.Identity) engine.Engine {
 					own.Namespace, own.Server = ns, config.Host

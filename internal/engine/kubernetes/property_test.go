@@ -131,8 +131,7 @@ func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, w
 	})
 	faulty := newFaulty(t, config, r.Uint64(), r.IntN(12))
 	faulty.socket = filepath.Join(sockets, class+".sock")
-	options := kubernetes.Options{Config: faulty.config, Namespace: ns.Name, Advertise: machine, Image: mixImage(),
-		Concurrent: true}
+	options := kubernetes.Options{Config: faulty.config, Namespace: ns.Name, Advertise: machine, Image: mixImage()}
 	m := mixtest.Execute(t, kubernetes.New(options), mixtest.Options{ID: fmt.Sprintf("m%x",
 		time.Now().UnixNano()&0xffffffff), Text: text, ToolsImage: mixTools, Hurry: time.Second, Late: true}, r)
 	// A pod that is not gone by its op's deadline is not created again.

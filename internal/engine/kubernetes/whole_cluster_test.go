@@ -11,10 +11,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
@@ -44,12 +46,13 @@ type runOn struct {
 	*Engine
 	t      *testing.T
 	id     string
+	queue  engine.Queue
 	ledger *enginetest.Ledger
 }
 
-func newRun(t *testing.T, config *rest.Config, ns, id string, concurrent bool) *runOn {
-	r := &runOn{Engine: New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: concurrent}),
-		t: t, id: id, ledger: &enginetest.Ledger{}}
+func newRun(t *testing.T, config *rest.Config, ns, id string, policy v1alpha1.QueuePolicy) *runOn {
+	r := &runOn{Engine: New(Options{Config: config, Namespace: ns, Image: productImage()}),
+		t: t, id: id, queue: engine.Queue{Policy: policy, Limit: time.Minute}, ledger: &enginetest.Ledger{}}
 	t.Cleanup(r.end)
 	return r
 }
@@ -57,7 +60,7 @@ func newRun(t *testing.T, config *rest.Config, ns, id string, concurrent bool) *
 func (r *runOn) open() error {
 	return r.Open(r.t.Context(),
 		engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{r.t}, Dir: r.t.TempDir(),
-			StorageClasses: map[string]storagev1.StorageClass{"null": {}}})
+			Queue: r.queue, StorageClasses: map[string]storagev1.StorageClass{"null": {}}})
 }
 
 func (r *runOn) end() {
@@ -81,8 +84,9 @@ func (r *runOn) concurrent() string {
 	return strings.Join(all, "\n")
 }
 
-// TestTwoRuns: a second run on a driver is refused, with the first one's ID; with --concurrent both continue and
-// report it; the Lease of a dead run is taken over; in the end no Lease is left.
+// TestTwoRuns: a second run on a driver is refused, with the first one's ID; one that shares it continues, and both
+// report it; those that wait get the driver one after the other; the Lease of a dead run is taken over; in the end no
+// Lease is left.
 func TestTwoRuns(t *testing.T) {
 	t.Parallel()
 	config := testBed(t)
@@ -92,18 +96,18 @@ func TestTwoRuns(t *testing.T) {
 	}
 	ns := namespace(t, client, "two-runs-")
 	t.Run("at once", func(t *testing.T) {
-		first := newRun(t, config, ns, "0000aaaa", false)
+		first := newRun(t, config, ns, "0000aaaa", v1alpha1.QueueFail)
 		if err := first.open(); err != nil {
 			t.Fatal(err)
 		}
-		second := newRun(t, config, ns, "0000bbbb", false)
+		second := newRun(t, config, ns, "0000bbbb", v1alpha1.QueueFail)
 		err := second.open()
 		var coded *engine.Error
 		if !errors.As(err, &coded) || coded.Code != "InUse" || !strings.Contains(err.Error(), "run 0000aaaa") ||
 			!strings.Contains(err.Error(), "--concurrent") {
 			t.Fatalf("the second run: %v; want it refused for the first", err)
 		}
-		third := newRun(t, config, ns, "0000cccc", true)
+		third := newRun(t, config, ns, "0000cccc", v1alpha1.QueueShare)
 		if err := third.open(); err != nil {
 			t.Fatalf("with leave: %v", err)
 		}
@@ -118,6 +122,7 @@ func TestTwoRuns(t *testing.T) {
 			t.Errorf("the first run says %q, want the third named", got)
 		}
 	})
+	t.Run("one after the other", func(t *testing.T) { testQueue(t, config, client, ns) })
 	t.Run("a dead one", func(t *testing.T) {
 		dead, long := "0000dddd", metav1.NewMicroTime(time.Now().Add(time.Hour)) // its clock was wrong, too
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName("null.csi.cnsbench.dev"),
@@ -127,7 +132,7 @@ func TestTwoRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		next := newRun(t, config, ns, "0000eeee", false)
+		next := newRun(t, config, ns, "0000eeee", v1alpha1.QueueFail)
 		if err := next.open(); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +145,7 @@ func TestTwoRuns(t *testing.T) {
 	})
 	t.Run("in two namespaces", func(t *testing.T) {
 		elsewhere := namespace(t, client, "two-runs-")
-		here, there := newRun(t, config, ns, "0000aaab", false), newRun(t, config, elsewhere, "0000aaac", false)
+		here, there := newRun(t, config, ns, "0000aaab", v1alpha1.QueueFail), newRun(t, config, elsewhere, "0000aaac", v1alpha1.QueueFail)
 		if err := errors.Join(here.open(), there.open()); err != nil {
 			t.Fatal(err)
 		}
@@ -161,6 +166,52 @@ func TestTwoRuns(t *testing.T) {
 	if err != nil || len(list) > 0 {
 		t.Errorf("%d Leases are left, error %v", len(list), err)
 	}
+}
+
+// testQueue has runs wait for a driver: in their order, until the operator gives one its turn, and not beyond the limit.
+func testQueue(t *testing.T, config *rest.Config, client *api.Client, ns string) {
+	t.Helper()
+	holder := newRun(t, config, ns, "0000f001", v1alpha1.QueueWait)
+	if err := holder.open(); err != nil {
+		t.Fatal(err)
+	}
+	late := newRun(t, config, ns, "0000f002", v1alpha1.QueueWait)
+	late.queue.Limit = 2 * time.Second
+	var coded *engine.Error
+	if err := late.open(); !errors.As(err, &coded) || coded.Code != "InUse" || !strings.Contains(err.Error(),
+		"run 0000f001") || !strings.Contains(err.Error(), "place 1 in the queue after 2s") {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	opened := make(chan string, 2)
+	var waiting []*runOn
+	for _, id := range []string{"0000f004", "0000f003"} {
+		r := newRun(t, config, ns, id, v1alpha1.QueueWait)
+		r.queue.Operated = id == "0000f003"
+		waiting = append(waiting, r)
+		go func() {
+			if err := r.open(); err != nil {
+				t.Errorf("run %s: %v", id, err)
+			}
+			opened <- id
+		}()
+		time.Sleep(2 * time.Second) // tickets are ordered by seconds
+	}
+	holder.end()
+	if got := <-opened; got != waiting[0].id {
+		t.Errorf("run %s is the first, want the one that waited for longer", got)
+	}
+	waiting[0].end()
+	select {
+	case id := <-opened:
+		t.Errorf("run %s does not wait for the operator", id)
+	case <-time.After(3 * time.Second):
+	}
+	turn := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: names.Turn("0000f003")}}
+	if _, err := client.Create(t.Context(), api.ConfigMaps, ns, turn, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-opened
+	waiting[1].end()
 }
 
 // TestProbes: without writes of the run, the lag of kinds with a probe is measured, and that of other kinds is

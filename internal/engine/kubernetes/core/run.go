@@ -59,8 +59,6 @@ type Options struct {
 	ProxyToken string
 	// ProxyNamespace is the namespace of installed CSI proxies, used if Proxies is empty; empty: none.
 	ProxyNamespace string
-	// Concurrent allows another run on the same driver; both records say so.
-	Concurrent bool
 	// Metrics are further metrics endpoints of controllers, URL or NAME=URL.
 	Metrics []string
 	// PutOnce performs the first PUT of a BucketAccess; nil: not offered.

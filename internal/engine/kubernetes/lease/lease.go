@@ -1,5 +1,5 @@
-// Package lease keeps two runs from using a driver at the same time, or has both report it, by a Lease for each
-// driver.
+// Package lease keeps two runs of a namespace from using a driver at the same time by a Lease for each driver: the second
+// run waits, fails, or shares the driver, which both report.
 package lease
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
@@ -27,8 +28,8 @@ const (
 	// Duration is how long a run counts as alive after its last renewal.
 	Duration = 15 * time.Second
 	// RenewInterval is how often a Lease is renewed.
-	RenewInterval     = 5 * time.Second
-	leasePollInterval = time.Second
+	RenewInterval = 5 * time.Second
+	pollInterval  = time.Second
 	// concurrentAnnotation is the prefix of the annotations that further runs add to the holder's Lease, followed
 	// by their run ID.
 	concurrentAnnotation = "cnsbench.dev/concurrent."
@@ -43,6 +44,7 @@ type Holder struct {
 	done    sync.WaitGroup
 
 	mu             sync.Mutex
+	held           []string          // drivers whose Leases are held or joined
 	concurrentRuns map[string]string // descriptions by run ID
 }
 
@@ -51,64 +53,25 @@ func New(run *core.Run) *Holder {
 	return &Holder{run: run, drivers: run.DriversInUse(), concurrentRuns: map[string]string{}}
 }
 
-// Acquire takes the Leases of the run's drivers, or joins their holders if the user allows it, and renews them
+// Acquire takes the Leases of the run's drivers, or joins their holders if the run shares its drivers, and renews them
 // until Stop.
 func (h *Holder) Acquire(ctx context.Context) error {
-	for _, driver := range h.drivers {
-		if err := h.acquireOne(ctx, driver); err != nil {
-			return err
-		}
-	}
-	ctx, h.stop = context.WithCancel(h.run.Ctx)
-	h.done.Go(func() { h.renewAll(ctx) })
-	return nil
-}
-
-// acquireOne returns when the Lease is held or joined. It takes over a Lease that is not renewed while it watches
-// for Duration; it compares no clocks of two machines.
-func (h *Holder) acquireOne(ctx context.Context, driver string) error {
-	e, name := h.run, core.LeaseName(driver)
-	if err := e.LedgerAddLease(name); err != nil {
+	renewing, stop := context.WithCancel(h.run.Ctx)
+	h.stop = stop
+	h.done.Go(func() { h.renewAll(renewing) })
+	q, err := h.enqueue(ctx)
+	if err != nil {
 		return err
 	}
-	var seen *coordinationv1.Lease
-	var since time.Time
-	for {
-		err := h.create(ctx, driver)
-		if err == nil {
-			return nil
+	for _, driver := range h.drivers { // sorted: two runs that wait for each other's drivers cannot exist
+		if err := q.acquire(ctx, driver); err != nil {
+			return errors.Join(err, q.leave(ctx))
 		}
-		if !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("acquire the Lease %s/%s of driver %s: %w", e.Namespace, name, driver, err)
-		}
-		l := new(coordinationv1.Lease)
-		if _, err := e.Client.Get(ctx, core.Leases, e.Namespace, name, l); apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("read the Lease %s/%s: %w", e.Namespace, name, err)
-		}
-		switch {
-		case holderOfLease(l) == e.Session.RunID:
-			return nil
-		case e.Concurrent:
-			return h.join(ctx, name, l)
-		case seen == nil || seen.UID != l.UID:
-			seen, since = l, time.Now()
-		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
-			return errors.Join(engine.Errorf("InUse",
-				"%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: "+
-					"wait until it ends, or pass --concurrent to record it", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
-		case time.Since(since) > Duration:
-			if err := removeLease(ctx, e, l); err != nil {
-				return fmt.Errorf("take over the expired Lease %s/%s: %w", e.Namespace, name, err)
-			}
-		}
-		select {
-		case <-time.After(leasePollInterval):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		h.mu.Lock()
+		h.held = append(h.held, driver)
+		h.mu.Unlock()
 	}
+	return q.leave(ctx)
 }
 
 // noteRun records another run.
@@ -128,8 +91,7 @@ func (h *Holder) create(ctx context.Context, driver string) error {
 	now, life := metav1.NowMicro(), int32(Duration/time.Second)
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName(driver), Namespace: e.Namespace,
-			Labels:      e.Labels(nil, ""),
-			Annotations: map[string]string{"cnsbench.dev/driver": driver}},
+			Labels: e.Labels(map[string]string{names.LabelDriver: labelOf(driver)}, "")},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now,
 			RenewTime: &now},
 	}
@@ -201,7 +163,10 @@ func (h *Holder) renewAll(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, driver := range h.drivers {
+		h.mu.Lock()
+		held := slices.Clone(h.held)
+		h.mu.Unlock()
+		for _, driver := range held {
 			if err := h.renew(ctx, driver); err != nil && ctx.Err() == nil {
 				h.run.Session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", core.LeaseName(driver), err))
 			}
@@ -224,14 +189,19 @@ func (h *Holder) renew(ctx context.Context, driver string) error {
 	if holderOfLease(l) != e.Session.RunID {
 		return h.join(ctx, name, l)
 	}
+	return patchRenewal(ctx, e, l)
+}
+
+// patchRenewal renews a Lease unless it has changed since it was read: then the next renewal sees what another run wrote.
+func patchRenewal(ctx context.Context, e *core.Run, l *coordinationv1.Lease) error {
 	now, err := metav1.NowMicro().MarshalJSON()
 	if err != nil {
 		return err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"renewTime":%s}}`, l.ResourceVersion, now)
-	_, err = e.Client.Patch(ctx, core.Leases, e.Namespace, name, types.MergePatchType, body, nil)
+	_, err = e.Client.Patch(ctx, core.Leases, e.Namespace, l.Name, types.MergePatchType, body, nil)
 	if apierrors.IsConflict(err) {
-		return nil // another run joined: the next renewal sees it
+		return nil
 	}
 	return err
 }
