@@ -7,5 +7,5 @@
 // to the driver. Deadlines, cancellation, metadata, flow control and unknown services are therefore the
 // driver's own, and a parser error costs records, never calls.
 //
-// See docs/design/csi-proxy.md.
+// See docs/design/csi-drivers.md.
 package csiproxy
