@@ -21,7 +21,7 @@ const scalars = "scalars"
 type book struct {
 	types  map[string]*apiType
 	page   map[string]string   // page of each type that has a table
-	usedBy map[string][]string // fields of each type, as Type.field
+	usedBy map[string][]string // fields of each type, as Type.field, and types that embed it
 }
 
 // writeFields replaces the tables in all pages of a folder.
@@ -67,10 +67,14 @@ func (b *book) assign(roots map[string]string) map[string][]string {
 		}
 		b.page[name] = roots[root]
 		tables[root] = append(tables[root], name)
-		for _, f := range t.fields {
+		fields, embedded := t.own()
+		for _, f := range fields {
 			if _, other := roots[f.typ.base]; !other {
 				walk(root, f.typ.base)
 			}
+		}
+		for _, e := range embedded {
+			walk(root, e)
 		}
 	}
 	names := make([]string, 0, len(roots))
@@ -82,11 +86,28 @@ func (b *book) assign(roots map[string]string) map[string][]string {
 		walk(name, name)
 	}
 	for name := range b.page {
-		for _, f := range b.types[name].fields {
+		fields, embedded := b.types[name].own()
+		for _, f := range fields {
 			b.usedBy[f.typ.base] = append(b.usedBy[f.typ.base], name+"."+f.name)
+		}
+		for _, e := range embedded {
+			b.usedBy[e] = append(b.usedBy[e], name)
 		}
 	}
 	return tables
+}
+
+// own returns the fields that a type does not have from embedded types, and the names of those types.
+func (t *apiType) own() (fields []field, embedded []string) {
+	for _, f := range t.fields {
+		switch {
+		case f.from == "":
+			fields = append(fields, f)
+		case !slices.Contains(embedded, f.from):
+			embedded = append(embedded, f.from)
+		}
+	}
+	return fields, embedded
 }
 
 // tables returns the sections of the types below a root.
@@ -112,14 +133,21 @@ func (b *book) table(out *bytes.Buffer, t *apiType, page string) {
 		}
 		fmt.Fprintf(out, "\nUsed in:\n%s.\n", strings.Join(users, ",\n"))
 	}
-	if rules := t.marks.rules(); len(rules) > 0 {
+	fields, embedded := t.own()
+	rules := t.marks.rules()
+	for _, e := range embedded {
+		rules = append(rules, fmt.Sprintf("It also has the fields of [%s](%s).", e, b.link(e, page)))
+	}
+	if len(rules) > 0 {
 		fmt.Fprintln(out)
 		for _, rule := range rules {
 			fmt.Fprintf(out, "- %s\n", strings.ReplaceAll(wrapped(rule), "\n", "\n  "))
 		}
 	}
-	fmt.Fprintf(out, "\n| field | type | default | allowed | description |\n|---|---|---|---|---|\n")
-	for _, f := range t.fields {
+	if len(fields) > 0 {
+		fmt.Fprintf(out, "\n| field | type | default | allowed | description |\n|---|---|---|---|---|\n")
+	}
+	for _, f := range fields {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n", f.name, b.typeText(f.typ, page), f.defaultText(),
 			f.marks.allowed(), cell(f.doc))
 	}

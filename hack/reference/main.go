@@ -1,9 +1,8 @@
 // Command reference writes the generated pages of docs/reference: the field tables of the Benchmark file from the types
-// of api/v1alpha1, the entries of the library, and a page for each command from its flags and help.
+// of api/v1alpha1, and a page for each command from its flags and help.
 //
 // Field tables stand between the lines "<!-- fields TYPE -->" and "<!-- /fields -->" of a page; all other text of the
-// page is written by hand and kept. The entries of the built-in library stand between "<!-- library -->" and
-// "<!-- /library -->" of workloads.md: their variables, and the metrics that their parsers declare. Pages of commands, in the folder cli, are generated as a whole.
+// page is written by hand and kept. Pages of commands, in the folder cli, are generated as a whole.
 package main
 
 import (
@@ -29,9 +28,6 @@ func generate(api, pages string) error {
 		return err
 	}
 	if err := writeFields(types, pages); err != nil {
-		return err
-	}
-	if err := writeLibrary(pages); err != nil {
 		return err
 	}
 	return writeCommands(pages + "/cli")

@@ -22,6 +22,7 @@ type apiType struct {
 type field struct {
 	name, doc string
 	typ       fieldType
+	from      string // the embedded type that has the field; empty: it is the type's own
 	required  bool
 	marks     marks
 }
@@ -91,7 +92,11 @@ func fieldsOf(s *ast.StructType, structs map[string]*ast.StructType) []field {
 // inlined returns the fields of an embedded struct.
 func inlined(f *ast.Field, structs map[string]*ast.StructType) []field {
 	if id, ok := f.Type.(*ast.Ident); ok {
-		return fieldsOf(structs[id.Name], structs)
+		fields := fieldsOf(structs[id.Name], structs)
+		for i := range fields {
+			fields[i].from = id.Name
+		}
+		return fields
 	}
 	text := fieldType{base: "string"} // metav1.TypeMeta
 	return []field{

@@ -134,6 +134,14 @@ func TestWorkloadsShowJSON(t *testing.T) {
 		!strings.Contains(text, got.Description) {
 		t.Errorf("%d required variables, want %d: %+v", required, want, got)
 	}
+	if len(got.Metrics) == 0 {
+		t.Error("no metrics")
+	}
+	for _, m := range got.Metrics {
+		if !strings.Contains(text, m.Name) || !strings.Contains(text, m.Meaning) {
+			t.Errorf("the text does not have %+v", m)
+		}
+	}
 	for _, p := range got.Parts {
 		if !strings.Contains(text, strings.TrimRight(p.Text, "\n")) {
 			t.Errorf("the text does not have part %s", p.Name)

@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/export/table"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/workload"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 func newWorkloads(s *streams) *cobra.Command {
@@ -23,8 +26,8 @@ func newWorkloads(s *streams) *cobra.Command {
 		RunE:    func(*cobra.Command, []string) error { return listWorkloads(s, output) }}
 	outputFlag(list, &output, "csv")
 	show := &cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload",
-		Long: `Shows the variables and manifests of a built-in workload. --output csv has a row for
-each variable.`,
+		Long: `Shows the variables, metrics and manifests of a built-in workload. --output csv has a
+row for each variable.`,
 		Args:    cobra.ExactArgs(1),
 		Example: "  cnsbench workloads show fio",
 		RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0], showOutput) }}
@@ -87,6 +90,7 @@ type shownWorkload struct {
 	Origin      string          `json:"origin"`
 	Description string          `json:"description"`
 	Variables   []shownVariable `json:"variables"`
+	Metrics     []shownMetric   `json:"metrics"` // of the built-in parser; none of a script
 	Parts       []shownPart     `json:"parts"`
 }
 
@@ -97,15 +101,27 @@ type shownVariable struct {
 	Type    string  `json:"type"` // empty: any text
 }
 
+// shownMetric is a metric that the parser can report.
+type shownMetric struct {
+	Name    string           `json:"name"`
+	Unit    string           `json:"unit"`
+	Kind    metric.Kind      `json:"kind"`
+	Better  metric.Direction `json:"better"` // empty: neither
+	Meaning string           `json:"meaning"`
+}
+
 // shownPart is a manifest or a configuration file.
 type shownPart struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
+// parserName matches the annotation with the parser of an entry.
+var parserName = regexp.MustCompile(`\bparser: ([\w-]+)`)
+
 func shown(e *workload.Entry) shownWorkload {
 	w := shownWorkload{Name: e.Name, Origin: e.Origin, Description: strings.TrimSpace(e.Description),
-		Variables: []shownVariable{}, Parts: []shownPart{}}
+		Variables: []shownVariable{}, Metrics: []shownMetric{}, Parts: []shownPart{}}
 	for _, name := range e.Variables() {
 		v := shownVariable{Name: name, Meaning: e.Meanings[name], Type: e.Types[name].String()}
 		if value, ok := e.Defaults[name]; ok {
@@ -115,6 +131,13 @@ func shown(e *workload.Entry) shownWorkload {
 	}
 	for _, p := range e.Parts {
 		w.Parts = append(w.Parts, shownPart{p.Key, p.Text})
+		m := parserName.FindStringSubmatch(p.Text)
+		if m == nil {
+			continue
+		}
+		for _, d := range parser.Declared(m[1]) {
+			w.Metrics = append(w.Metrics, shownMetric{d.Name, d.Unit, d.Kind, d.Better, d.Meaning})
+		}
 	}
 	return w
 }
@@ -152,6 +175,15 @@ func (x *shownWorkload) print(out io.Writer) error {
 			value = cmp.Or(*v.Default, "(empty)")
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", v.Name, value, v.Meaning, v.Type)
+	}
+	if err := w.Flush(); err != nil {
+		return quietPipe(err)
+	}
+	if len(x.Metrics) > 0 {
+		fmt.Fprint(out, "\nmetrics:\n")
+	}
+	for _, m := range x.Metrics {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Kind, m.Better, m.Meaning)
 	}
 	if err := w.Flush(); err != nil {
 		return quietPipe(err)
