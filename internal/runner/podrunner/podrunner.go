@@ -173,7 +173,7 @@ func (r *Runner) pod(paths []string) (*corev1.Pod, error) {
 // deadline is after how long the cluster ends the pod.
 func (r *Runner) deadline() time.Duration {
 	if r.Plan.Runtime > 0 {
-		return r.Plan.Runtime + r.Plan.Grace + besideRuntime
+		return r.Plan.Queue.Limit + r.Plan.Runtime + r.Plan.Grace + besideRuntime
 	}
 	return maxRun
 }

@@ -62,6 +62,7 @@ kind: Benchmark
 metadata: {name: e2e}
 spec:
   runtime: 5s
+  queue: Share # other tests use these drivers
   serviceAccountName: default
   library: [{configMapSpec: {namespace: %s}}]
   actions:

@@ -52,6 +52,7 @@ func testOperator(t *testing.T) {
 			"names the rights that are missing":       testOperatorNoRights,
 			"names a missing ServiceAccount":          testOperatorNoAccount,
 			"names an exceeded quota":                 testOperatorQuota,
+			"gives runs of a driver their turns":      testOperatorQueue,
 			"cleans up after a lost runner":           testOperatorLostRunner,
 			"ends a run whose Benchmark is deleted":   testOperatorDelete,
 			"lets a namespace go":                     testOperatorNamespace,
@@ -73,6 +74,7 @@ func testOperator(t *testing.T) {
 const smallBenchmark = `
 spec:
   serviceAccountName: bench
+  queue: Share
   runtime: %s
   seed: 3
   actions:
@@ -279,6 +281,42 @@ func testOperatorQuota(t *testing.T, bed *testBed) {
 
 // testOperatorLostRunner checks that a run fails if its runner pod is deleted, and that its objects
 // are removed.
+// testOperatorQueue has two namespaces use a driver that serves nobody: the second run waits until the first has failed.
+func testOperatorQueue(t *testing.T, bed *testBed) {
+	var runs [2]*v1alpha1.Benchmark
+	var projects [2]*project
+	for i := range runs {
+		p := bed.project(t, noRights)
+		p.allow("default")
+		text := p.writing("node: node1, storageClass: " + p.classWithoutDriver())
+		p.apply(strings.Replace(text, "queue: Share", "queue: Wait", 1) + writer)
+		b := &v1alpha1.Benchmark{ObjectMeta: metav1.ObjectMeta{Name: "e2e", Namespace: p.name}}
+		if runs[i], projects[i] = b, p; i == 0 {
+			p.wait(b, v1alpha1.ConditionReady)
+			p.until(t.Context(), "the first claim", func() (bool, string) { return len(p.left()) > 0, "" })
+		}
+	}
+	first, second := runs[0], runs[1]
+	projects[1].wait(second, v1alpha1.ConditionQueued)
+	projects[1].expect(second, v1alpha1.ConditionQueued, "DriverInUse", "another namespace uses nobody.example")
+	if got := projects[1].kubectl("get", "benchmark", "e2e"); !strings.Contains(got, "Queued") {
+		t.Errorf("kubectl get: %s", got)
+	}
+	for i, b := range []*v1alpha1.Benchmark{first, second} {
+		projects[i].wait(b, v1alpha1.ConditionFailed)
+		projects[i].expect(b, v1alpha1.ConditionFailed, "RunFailed", "is not bound")
+	}
+	if c := meta.FindStatusCondition(second.Status.Conditions, v1alpha1.ConditionQueued); c.Reason != "Turn" ||
+		c.LastTransitionTime.Before(first.Status.CompletionTime) {
+		t.Errorf("the first ended at %v; the second's turn: %+v", first.Status.CompletionTime, c)
+	}
+	for i, b := range []*v1alpha1.Benchmark{first, second} {
+		projects[i].wait(b, v1alpha1.ConditionClean)
+		projects[i].nothingLeft()
+		projects[i].delete(b)
+	}
+}
+
 func testOperatorLostRunner(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")

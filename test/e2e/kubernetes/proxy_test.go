@@ -256,6 +256,7 @@ kind: Benchmark
 metadata: {name: e2e}
 spec:
   serviceAccountName: bench
+  queue: Share # other tests use these drivers
   gracePeriod: 1s
   actions:
     - {name: btrfs, createObjSpec: {volume: {storageClass: btrfs, size: 64Mi, attach: true}}}
