@@ -26,7 +26,6 @@ diff -u "$tmp/rooms" <(hack/rooms.sh --mermaid) || say "the picture of the rooms
 # References between the files of a package run downwards.
 go run ./hack/arrows -most 10 ./internal/... >"$tmp/arrows" ||
   say "too many references between files run back up (go run ./hack/arrows -v PACKAGE)"
-hack/depguard.sh .golangci.yml || say "the import rules are out of date (.golangci.yml)"
 diff -u api/v1alpha1/zz_generated.deepcopy.go "$tmp/object/zz_generated.deepcopy.go" || say "deepcopy is out of date (make generate)"
 go run ./hack/openapi >"$tmp/openapi.yaml"
 diff -u web/openapi.yaml "$tmp/openapi.yaml" || say "web/openapi.yaml is out of date (make generate web)"

@@ -136,22 +136,3 @@ func TestCannotRun(t *testing.T) {
 		}
 	}
 }
-
-// TestDepguard checks that a rule is an error if it allows a module that go.mod does not require or
-// names a package that does not exist.
-func TestDepguard(t *testing.T) {
-	t.Parallel()
-	if code, out := script(t, "../..", "depguard.sh", nil, ".golangci.yml"); code != 0 {
-		t.Errorf("exit %d\n%s", code, out)
-	}
-	config := filepath.Join(t.TempDir(), "rules.yml")
-	write(t, config, "files:\n    - \"**/internal/no-such/*.go\"\nallow:\n    - $gostd\n"+
-		"    - golang.org/x/\n    - k8s.io/api/\n    - k8s.io/client-go/rest$\n"+
-		"    - github.com/cnsbench/cnsbench/internal/op$\n"+
-		"    - github.com/cnsbench/cnsbench/internal/nothing$\n    - gonum.org/v1/plot\n    - k8s.io/ap\n", 0o644)
-	code, out := script(t, "../..", "depguard.sh", nil, config)
-	wants(t, code, out, 1, config+": allows github.com/cnsbench/cnsbench/internal/nothing, which is not there",
-		config+": allows gonum.org/v1/plot, which go.mod does not require",
-		config+": allows k8s.io/ap, which go.mod does not require",
-		config+": has rules for internal/no-such, which is not there")
-}
