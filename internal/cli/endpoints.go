@@ -53,7 +53,7 @@ func (f *runFlags) checkEndpoints(p *plan.Plan) error {
 		if err := local.CheckEndpoint(socket); err != nil {
 			return err
 		}
-		return nil // it did not say its name: the run asks again, and has the reason in its bundle
+		return nil // its name is unknown: the run asks again, and has the reason in its bundle
 	}
 	used := map[string]bool{}
 	for _, sc := range p.StorageClasses {

@@ -236,7 +236,7 @@ func (r *objectRun) execute(ctx context.Context) error {
 		r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 }
 
-// shrink gives back memory that only the part before needed.
+// shrink frees memory that is no longer needed.
 func (r *objectRun) shrink() {
 	if err := footprint.Shrink(); err != nil {
 		visible.Fprintln(r.err, "warning:", err)

@@ -381,7 +381,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	return r.conclude(&result)
 }
 
-// unmap gives back the pages of the program that only the part before needed.
+// unmap frees the pages of the program that are no longer needed.
 func (r *running) unmap() {
 	if err := footprint.Unmap(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)

@@ -44,7 +44,7 @@ func (v Violation) String() string {
 	case KindLate:
 		return fmt.Sprintf("generation %d began after the image was complete, when %d was the last", v.Newest, v.Want)
 	}
-	return fmt.Sprintf("the block at %d is no write's, not generation %d or later", v.Offset, v.Want)
+	return fmt.Sprintf("the block at %d is of no write of the run; want generation %d or later", v.Offset, v.Want)
 }
 
 // Report is the judgement on one image.

@@ -215,7 +215,7 @@ func (r *runner) collectChecks() {
 		in := r.input(c.name, engine.CheckOutput)
 		in.Made = &parser.Interval{}
 		if source, at, known := r.checks.origin(c.of); known {
-			off := r.instances.wallError(source.Owner, at.To, r.walls)
+			off := r.instances.wallError(source.Owner, at.To, r.wallClocks)
 			in.Made = &parser.Interval{From: at.From - off, To: at.To + off}
 			in.Earlier = r.outputsOf(source.Owner, math.MaxInt64)
 		}

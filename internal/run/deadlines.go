@@ -13,12 +13,12 @@ import (
 type deadlineQueue struct {
 	mu     sync.Mutex
 	queue  deadlines
-	known  map[fate]bool
+	known  map[triggerKey]bool
 	sooner chan struct{} // receives a value when the first trigger has changed
 }
 
-// fate identifies the trigger of an action for an object, by the object's number in the inventory.
-type fate struct {
+// triggerKey identifies the trigger of an action for an object, by the object's number in the inventory.
+type triggerKey struct {
 	seq    int64
 	action *plan.Action
 }
@@ -32,13 +32,13 @@ type deadline struct {
 }
 
 func newDeadlineQueue() *deadlineQueue {
-	return &deadlineQueue{known: map[fate]bool{}, sooner: make(chan struct{}, 1)}
+	return &deadlineQueue{known: map[triggerKey]bool{}, sooner: make(chan struct{}, 1)}
 }
 
 func (m *deadlineQueue) add(d deadline) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := fate{d.item.seq, d.action}
+	f := triggerKey{d.item.seq, d.action}
 	if m.known[f] {
 		return
 	}
@@ -67,7 +67,7 @@ func (m *deadlineQueue) pop() deadline {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := heap.Pop(&m.queue).(deadline)
-	delete(m.known, fate{d.item.seq, d.action})
+	delete(m.known, triggerKey{d.item.seq, d.action})
 	return d
 }
 

@@ -183,7 +183,7 @@ func TestStartAfterAction(t *testing.T) {
 			t.Errorf("%d ops of a rate whose action never ended", n)
 		}
 		if len(res.Flags) != 1 || res.Flags[0].Name != "notBegun" ||
-			!strings.Contains(res.Flags[0].Evidence, "an op of none had ended") {
+			!strings.Contains(res.Flags[0].Evidence, "no operation of none has ended") {
 			t.Errorf("flags %v", res.Flags)
 		}
 		if res.EndedAt != second[2].Ended {

@@ -24,7 +24,7 @@ func (r *runner) input(instance, container string) parser.Input {
 func (r *runner) atWall(instance, container string) func(int64) op.Time {
 	ahead, machine, since := r.instances.wall(instance, container)
 	zero := r.Clock.Start().UnixNano() + ahead.AheadNanos
-	return func(unix int64) op.Time { return r.walls.shown(machine, op.Time(unix-zero), since) }
+	return func(unix int64) op.Time { return r.wallClocks.shown(machine, op.Time(unix-zero), since) }
 }
 
 // outputsOf returns the outputs of the containers of an instance that started before an instant, in the order of their

@@ -15,14 +15,14 @@ import (
 // instances tracks the workload instances from their creation to their end. The run lasts until those of the
 // set-up have ended. It is safe for concurrent use.
 type instances struct {
-	mu     sync.Mutex
-	byName map[string]*instance
-	all    []string // names in the order in which they became ready, including deleted ones
-	starts map[string]op.Time
-	walls  map[string]farWall // of the containers whose machines are not the runner's
-	action map[string]string
-	phases map[string]int  // the last phase that began, of instances with phases
-	over   map[string]bool // containers that were ended at the end of their phase
+	mu        sync.Mutex
+	byName    map[string]*instance
+	all       []string // names in the order in which they became ready, including deleted ones
+	starts    map[string]op.Time
+	farClocks map[string]farWall // of the containers whose machines are not the runner's
+	action    map[string]string
+	phases    map[string]int  // the last phase that began, of instances with phases
+	over      map[string]bool // containers that were ended at the end of their phase
 }
 
 // farWall is a wall clock that is not the runner's.
@@ -45,7 +45,7 @@ type instance struct {
 
 func newInstances() *instances {
 	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{},
-		walls: map[string]farWall{}, action: map[string]string{},
+		farClocks: map[string]farWall{}, action: map[string]string{},
 		phases: map[string]int{}, over: map[string]bool{}}
 }
 
@@ -114,7 +114,7 @@ func describe(e op.InstanceEnd) string {
 		case c.Replaced, c.PhaseOver:
 			continue
 		case c.OOM:
-			why = "was killed by the kernel for want of memory"
+			why = "was OOM-killed"
 		case c.Signal != "":
 			why = "was killed by " + c.Signal
 		case c.ExitCode != 0:
@@ -270,7 +270,7 @@ func (s *instances) hasStarted(e op.InstanceStart) {
 	defer s.mu.Unlock()
 	s.starts[e.Instance+"/"+e.Container] = e.At
 	if e.Wall != nil {
-		s.walls[e.Instance+"/"+e.Container] = farWall{*e.Wall, e.Machine, e.At}
+		s.farClocks[e.Instance+"/"+e.Container] = farWall{*e.Wall, e.Machine, e.At}
 	}
 	if e.Phase > 0 {
 		s.phases[e.Instance] = max(s.phases[e.Instance], e.Phase)
@@ -295,11 +295,11 @@ func (s *instances) started(instance, container string) op.Time {
 }
 
 // wall returns the wall clock of a container's machine relative to the runner's at the start of the run, that machine
-// as walls knows it, and the instant from which steps of its clock are not in the former.
+// as farClocks knows it, and the instant from which steps of its clock are not in the former.
 func (s *instances) wall(instance, container string) (ahead op.WallClock, machine string, since op.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if far, ok := s.walls[instance+"/"+container]; ok {
+	if far, ok := s.farClocks[instance+"/"+container]; ok {
 		return far.WallClock, far.machine, far.since
 	}
 	return op.WallClock{}, "", always
@@ -310,14 +310,14 @@ const maxSlew = 500e-6
 
 // wallError returns how wrong times of the wall clocks of an instance's machines can be at an instant; 0: they are
 // the runner's, which was not set.
-func (s *instances) wallError(instance string, at op.Time, walls *walls) (most op.Time) {
+func (s *instances) wallError(instance string, at op.Time, clocks *wallClocks) (most op.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most = walls.doubt("", at)
-	for key, w := range s.walls {
+	most = clocks.doubt("", at)
+	for key, w := range s.farClocks {
 		if strings.HasPrefix(key, instance+"/") {
 			slewed := op.Time(2 * maxSlew * float64(at)) // of both clocks
-			most = max(most, op.Time(w.ErrNanos)+slewed+walls.doubt(w.machine, at))
+			most = max(most, op.Time(w.ErrNanos)+slewed+clocks.doubt(w.machine, at))
 		}
 	}
 	return most

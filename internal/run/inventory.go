@@ -10,28 +10,28 @@ import (
 )
 
 // inventory has the objects that exist because of the run, in order of creation, so that actions find their
-// targets. Objects are grouped in a shelf per action and kind: most targets name both, so that a selection
+// targets. Objects are grouped in a group per action and kind: most targets name both, so that a selection
 // does not scan all objects. It is safe for concurrent use.
 type inventory struct {
-	mu      sync.Mutex
-	shelves map[shelf][]item
-	seq     int64
-	turn    map[string]int // next index of round-robin selection, by action
-	rng     *rand.Rand
+	mu     sync.Mutex
+	groups map[group][]item
+	seq    int64
+	turn   map[string]int // next index of round-robin selection, by action
+	rng    *rand.Rand
 }
 
-type shelf struct {
+type group struct {
 	kind   engine.ObjectKind
 	action string
 }
 
 type item struct {
-	seq int64 // order of creation over all shelves
+	seq int64 // order of creation over all groups
 	engine.Object
 }
 
 func newInventory(seed uint64) *inventory {
-	return &inventory{shelves: map[shelf][]item{}, turn: map[string]int{},
+	return &inventory{groups: map[group][]item{}, turn: map[string]int{},
 		rng: rand.New(rand.NewPCG(seed, 0x696e76656e746f))}
 }
 
@@ -41,9 +41,9 @@ func (v *inventory) add(objects ...engine.Object) []item {
 	added := make([]item, len(objects))
 	for i, o := range objects {
 		v.seq++
-		key := shelf{o.Kind, o.Action}
+		key := group{o.Kind, o.Action}
 		added[i] = item{v.seq, o}
-		v.shelves[key] = append(v.shelves[key], added[i])
+		v.groups[key] = append(v.groups[key], added[i])
 	}
 	return added
 }
@@ -62,8 +62,8 @@ func (v *inventory) removeOwned(owner engine.Object) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	key := shelf{kind, owner.Action}
-	v.shelves[key] = slices.DeleteFunc(v.shelves[key], func(i item) bool { return i.Owner == owner.Name })
+	key := group{kind, owner.Action}
+	v.groups[key] = slices.DeleteFunc(v.groups[key], func(i item) bool { return i.Owner == owner.Name })
 }
 
 // setSizes records the new sizes of resized volumes.
@@ -71,9 +71,9 @@ func (v *inventory) setSizes(resized []engine.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, n := range resized {
-		for i, o := range v.shelves[shelf{n.Kind, n.Action}] {
+		for i, o := range v.groups[group{n.Kind, n.Action}] {
 			if o.Name == n.Name {
-				v.shelves[shelf{n.Kind, n.Action}][i].Bytes = n.Bytes
+				v.groups[group{n.Kind, n.Action}][i].Bytes = n.Bytes
 			}
 		}
 	}
@@ -121,13 +121,13 @@ func (v *inventory) take(candidates []item, action string, t *plan.Target, take 
 }
 
 // candidates returns the objects that match a target, in order of creation. If the target names only action
-// and kind, the result is the shelf itself and must not be modified. The caller holds mu.
+// and kind, the result is the group itself and must not be modified. The caller holds mu.
 func (v *inventory) candidates(t *plan.Target) []item {
 	if t.Action != "" && t.Volume == "" && len(t.Labels) == 0 {
-		return v.shelves[shelf{t.Kind, t.Action}]
+		return v.groups[group{t.Kind, t.Action}]
 	}
 	var list []item
-	for key, items := range v.shelves {
+	for key, items := range v.groups {
 		if key.kind != t.Kind || t.Action != "" && key.action != t.Action {
 			continue
 		}
@@ -160,9 +160,9 @@ func (v *inventory) choose(action string, s plan.Select, n int) (from, to int) {
 	}
 }
 
-// position returns the index of an item in its shelf, and whether it exists.
+// position returns the index of an item in its group, and whether it exists.
 func (v *inventory) position(it item) (int, bool) {
-	return slices.BinarySearchFunc(v.shelves[shelf{it.Kind, it.Action}], it.seq,
+	return slices.BinarySearchFunc(v.groups[group{it.Kind, it.Action}], it.seq,
 		func(a item, seq int64) int { return int(a.seq - seq) })
 }
 
@@ -172,7 +172,7 @@ func (v *inventory) at(it item) (item, bool) {
 	if !found {
 		return item{}, false
 	}
-	return v.shelves[shelf{it.Kind, it.Action}][i], true
+	return v.groups[group{it.Kind, it.Action}][i], true
 }
 
 // draw returns a random number from the run's seed.
@@ -182,19 +182,19 @@ func (v *inventory) draw() uint64 {
 	return v.rng.Uint64()
 }
 
-// remove removes an item from its shelf. The oldest item, the most frequent case, is removed without moving
+// remove removes an item from its group. The oldest item, the most frequent case, is removed without moving
 // the others.
 func (v *inventory) remove(it item) {
-	key := shelf{it.Kind, it.Action}
-	items := v.shelves[key]
+	key := group{it.Kind, it.Action}
+	items := v.groups[key]
 	i, found := v.position(it)
 	switch {
 	case !found:
 	case i == 0:
 		items[0] = item{} // frees its strings
-		v.shelves[key] = items[1:]
+		v.groups[key] = items[1:]
 	default:
-		v.shelves[key] = slices.Delete(items, i, i+1)
+		v.groups[key] = slices.Delete(items, i, i+1)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestTake(t *testing.T) {
 		t.Errorf("took %v, want %v", seen, want)
 	}
 	if left := v.find("x", oldest, true); left != nil {
-		t.Errorf("took %v of an empty shelf", left)
+		t.Errorf("took %v of an empty group", left)
 	}
 	v.add(first...)
 	if got := names(v.find("x", oldest, false)); !slices.Equal(got, []string{"a-0"}) {

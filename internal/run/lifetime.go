@@ -10,7 +10,7 @@ import (
 // startLifetimes adds the objects that an op has made to the queues of the rates with lifetimes. Lifetimes
 // count from the op's intended time.
 func (r *runner) startLifetimes(o *op.Op, made []item) {
-	rates := r.mortal.Load()
+	rates := r.lifetimeRates.Load()
 	if rates == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func (rt *rateRunner) end(d deadline) {
 	}
 	t := rt.onTarget(d.action, d.at, rt.episodes.Add(1), o)
 	if d.born > d.at {
-		t.unblocked, t.op.Message = d.born, "its making took longer than it was to live"
+		t.unblocked, t.op.Message = d.born, "it was created after the end of its lifetime"
 	}
 	rt.offer(t)
 }
@@ -118,7 +118,7 @@ func (v *inventory) all() []item {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var list []item
-	for _, items := range v.shelves {
+	for _, items := range v.groups {
 		list = append(list, items...)
 	}
 	return list

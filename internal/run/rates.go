@@ -47,7 +47,7 @@ func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for _, rt := range r.rates {
 		if rt.deadlineQueue != nil {
-			r.mortal.Store(&r.rates)
+			r.lifetimeRates.Store(&r.rates)
 		}
 		if rt.StartAction != "" {
 			r.ends.first(rt.StartAction, func(at op.Time) { r.startLate(ctx, rt, at) })

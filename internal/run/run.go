@@ -24,7 +24,7 @@ import (
 // an error in the run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
 	r := &runner{Config: c, hard: hard, outputs: newOutputs(c.Plan.MaxOutput), inventory: newInventory(c.Plan.Seed),
-		instances: newInstances(), walls: newWalls(), checks: newChecks(c.Plan),
+		instances: newInstances(), wallClocks: newWallClocks(), checks: newChecks(c.Plan),
 		actions: map[string]*plan.Action{}, same: map[sameFlag]int{}}
 	for i := range c.Plan.Actions {
 		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]
@@ -47,7 +47,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 	r.Session.Sink, r.Session.Hurry = &sink{runner: r}, hard
 
 	err := r.runUntilStop(ctx)
-	r.wind(err)
+	r.finish(err)
 	return r.result
 }
 
@@ -106,7 +106,7 @@ func (r *runner) measure(ctx context.Context) error {
 	r.result.StopAt = r.Clock.Now()
 	rates.Wait()
 	for _, name := range r.ends.never() {
-		r.warn("notBegun", fmt.Sprintf("what was to begin when an op of %s had ended never did: none has", name))
+		r.warn("notBegun", fmt.Sprintf("no operation of %s has ended: what follows it never began", name))
 	}
 	cause := context.Cause(ctx)
 	for _, regular := range []error{errRuntime, errWorkloadsEnded, errRatesEnded} {
@@ -117,9 +117,9 @@ func (r *runner) measure(ctx context.Context) error {
 	return cause
 }
 
-// wind ends the run: the ops in flight, the workloads, and all objects. It runs after success and failure
+// finish ends the run: the ops in flight, the workloads, and all objects. It runs after success and failure
 // alike and ignores the cancellation of the run's context.
-func (r *runner) wind(err error) {
+func (r *runner) finish(err error) {
 	r.note(err)
 	r.Observer.Phase(Draining)
 	r.drain()

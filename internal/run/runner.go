@@ -148,25 +148,25 @@ type runner struct {
 	cancelOps context.CancelCauseFunc
 	fail      context.CancelCauseFunc
 
-	actions   map[string]*plan.Action
-	inventory *inventory
-	checks    *checks
-	instances *instances
-	walls     *walls
-	outputs   *outputs
-	overhead  *overhead
-	ends      ends
-	ids       atomic.Int64
-	episodes  atomic.Int64
-	counters  sync.Map // action → *atomic.Int64, next instance number
-	ops       sync.WaitGroup
-	rates     []*rateRunner
-	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if any has lifetimes
-	opened    bool
-	unwatch   func()           // stops Watch and Queries and waits for them
-	flags     sync.Mutex       // guards result.Flags, result.Bounds and same
-	same      map[sameFlag]int // index in result.Flags
-	result    Result
+	actions       map[string]*plan.Action
+	inventory     *inventory
+	checks        *checks
+	instances     *instances
+	wallClocks    *wallClocks
+	outputs       *outputs
+	overhead      *overhead
+	ends          ends
+	ids           atomic.Int64
+	episodes      atomic.Int64
+	counters      sync.Map // action → *atomic.Int64, next instance number
+	ops           sync.WaitGroup
+	rates         []*rateRunner
+	lifetimeRates atomic.Pointer[[]*rateRunner] // the rates, once they run, if any has lifetimes
+	opened        bool
+	unwatch       func()           // stops Watch and Queries and waits for them
+	flags         sync.Mutex       // guards result.Flags, result.Bounds and same
+	same          map[sameFlag]int // index in result.Flags
+	result        Result
 }
 
 // rateRunner triggers the actions of one rate. Its dispatcher waits only for the clock; completions hold the

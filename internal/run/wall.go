@@ -7,16 +7,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// walls follows the wall clocks of the machines of a run. It is safe for concurrent use.
-type walls struct {
+// wallClocks follows the wall clocks of the machines of a run. It is safe for concurrent use.
+type wallClocks struct {
 	mu sync.Mutex
 	of map[string]*op.WallReadings // by machine; "": the runner's
 }
 
-func newWalls() *walls { return &walls{of: map[string]*op.WallReadings{}} }
+func newWallClocks() *wallClocks { return &wallClocks{of: map[string]*op.WallReadings{}} }
 
 // add adds a reading, and reports a step of the machine's wall clock.
-func (w *walls) add(m *op.Machine) (op.WallStep, bool) {
+func (w *wallClocks) add(m *op.Machine) (op.WallStep, bool) {
 	key := m.ID
 	if m.Instance == "" {
 		key = ""
@@ -30,7 +30,7 @@ func (w *walls) add(m *op.Machine) (op.WallStep, bool) {
 }
 
 // shown returns when a wall clock of a machine showed a time; see op.WallReadings.
-func (w *walls) shown(machine string, wall, since op.Time) op.Time {
+func (w *wallClocks) shown(machine string, wall, since op.Time) op.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.of[machine]; r != nil {
@@ -41,7 +41,7 @@ func (w *walls) shown(machine string, wall, since op.Time) op.Time {
 
 // doubt returns how wrong a time of a machine's wall clock can be that was shown until an instant, because of steps: a
 // clock that is set by less than the length of the run shows times twice, or skips times of the run.
-func (w *walls) doubt(machine string, until op.Time) (most op.Time) {
+func (w *wallClocks) doubt(machine string, until op.Time) (most op.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.of[machine]; r != nil {

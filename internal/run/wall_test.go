@@ -9,7 +9,7 @@ import (
 
 // TestWallClocks checks times of tools on machines whose wall clocks are not the runner's.
 func TestWallClocks(t *testing.T) {
-	r := &runner{Config: Config{Clock: op.NewClock()}, instances: newInstances(), walls: newWalls()}
+	r := &runner{Config: Config{Clock: op.NewClock()}, instances: newInstances(), wallClocks: newWallClocks()}
 	r.instances.hasStarted(op.InstanceStart{Instance: "w-0", Container: "far",
 		Machine: "b", Wall: &op.WallClock{AheadNanos: int64(time.Hour), ErrNanos: 2e6}})
 	r.instances.hasStarted(op.InstanceStart{Instance: "w-1", Container: "here"})
@@ -20,10 +20,10 @@ func TestWallClocks(t *testing.T) {
 	if at := r.atWall("w-1", "here")(now + 7); at != 7 {
 		t.Errorf("here: %v", at)
 	}
-	if off := r.instances.wallError("w-0", 10e9, r.walls); off != 2e6+10e6 { // two clocks, 500 ppm each
+	if off := r.instances.wallError("w-0", 10e9, r.wallClocks); off != 2e6+10e6 { // two clocks, 500 ppm each
 		t.Errorf("error %v", off)
 	}
-	if off := r.instances.wallError("w-1", 10e9, r.walls); off != 0 {
+	if off := r.instances.wallError("w-1", 10e9, r.wallClocks); off != 0 {
 		t.Errorf("error of the runner's clock: %v", off)
 	}
 }
@@ -31,10 +31,10 @@ func TestWallClocks(t *testing.T) {
 // TestWallSteps checks times of tools, and how far they can be trusted, when wall clocks are set during a run.
 func TestWallSteps(t *testing.T) {
 	const second, hour = op.Time(1e9), op.Time(3600e9)
-	r := &runner{Config: Config{Clock: op.NewClock()}, instances: newInstances(), walls: newWalls()}
+	r := &runner{Config: Config{Clock: op.NewClock()}, instances: newInstances(), wallClocks: newWallClocks()}
 	read := func(id, instance string, at, ahead op.Time) bool {
 		n := int64(ahead)
-		_, stepped := r.walls.add(&op.Machine{ID: id, Instance: instance, At: at, WallAheadNanos: &n})
+		_, stepped := r.wallClocks.add(&op.Machine{ID: id, Instance: instance, At: at, WallAheadNanos: &n})
 		return stepped
 	}
 	for at := range op.Time(20) {
@@ -81,10 +81,10 @@ func TestWallSteps(t *testing.T) {
 			t.Errorf("%s/%s: %v of the wall clock is %v, want %v", c.instance, c.container, c.wall, at, c.want)
 		}
 	}
-	if off := r.instances.wallError("w-1", 20*second, r.walls); off != 0 {
+	if off := r.instances.wallError("w-1", 20*second, r.wallClocks); off != 0 {
 		t.Errorf("error %v after a step that cannot be mistaken", off)
 	}
-	if off := r.instances.wallError("w-0", 20*second, r.walls); off < 2*second {
+	if off := r.instances.wallError("w-0", 20*second, r.wallClocks); off < 2*second {
 		t.Errorf("error %v after a step of 2 s", off)
 	}
 }

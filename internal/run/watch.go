@@ -30,7 +30,7 @@ func (r *runner) watch() {
 
 // keepMachine records a reading of a machine, and logs a step of its wall clock. The flag follows from the record.
 func (r *runner) keepMachine(m op.Machine) {
-	if s, stepped := r.walls.add(&m); stepped {
+	if s, stepped := r.wallClocks.add(&m); stepped {
 		where := "the runner's machine"
 		if m.Instance != "" {
 			where = "the node of " + m.Instance

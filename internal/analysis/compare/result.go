@@ -36,8 +36,8 @@ type Result struct {
 	Overall []Overall `json:"overall,omitempty"`
 	// Rankings order the levels of each metric.
 	Rankings []Ranking `json:"rankings"`
-	// Whose says which component's time the difference of a latency, or of an interference, is.
-	Whose []Whose `json:"whose,omitempty"`
+	// Causes says which component's time the difference of a latency, or of an interference, is.
+	Causes []Cause `json:"whose,omitempty"`
 	// Pareto has the levels by cost and one other metric, if there are prices.
 	Pareto []Pareto `json:"pareto,omitempty"`
 	// Distributions compare quantiles of latencies: within two single runs, or of the trials of each pair of levels.

@@ -143,12 +143,12 @@ func (f *Finder) Check(w *model.Workload) error {
 	if err := f.Search.Check(); err != nil {
 		return err
 	}
-	return f.tellable(work)
+	return f.needValues(work)
 }
 
-// tellable makes sure that at each rate the longest window is expected to have as many operations as the quantiles
+// needValues makes sure that at each rate the longest window is expected to have as many operations as the quantiles
 // need: it raises the least rate, or refuses it if it was given.
-func (f *Finder) tellable(w *model.Work) error {
+func (f *Finder) needValues(w *model.Work) error {
 	s, window := &f.Search, search.Longest*f.Window.Seconds() // the longest
 	for i := range w.Ops {
 		o := &w.Ops[i]
@@ -357,7 +357,7 @@ func (f *Finder) tell(s *Step) {
 	word := "does not hold"
 	switch {
 	case s.Undecided:
-		word = "it did not say"
+		word = "undecided"
 	case s.Held:
 		word = "holds"
 	}

@@ -7,7 +7,7 @@ import (
 
 // Judge returns an error if more operations failed than the work accepts, or if nothing was measured although the
 // work was not stopped.
-func (w *WorkResult) Judge(told bool) error { return judge(w, told) }
+func (w *WorkResult) Judge(stopped bool) error { return judge(w, stopped) }
 
 // boundOfHosts is the client's if it is on any host: its figures are in all.
 func (s *StageResult) boundOfHosts() (Bound, string) {

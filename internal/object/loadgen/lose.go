@@ -17,7 +17,7 @@ const Unknown = "hostLost"
 // LostShare describes the share w of a work of a lost host: the part that is known from r (nil: it had not begun) and
 // the part that is not. Operations of an open loop that were due after the last known one are added to r as lost,
 // unless the host was stopped.
-func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint64) string {
+func LostShare(w *model.Work, r *WorkResult, stopped bool, stage string, seed uint64) string {
 	text := fmt.Sprintf("its %d of %d workers ", w.Workers, w.AllWorkers())
 	if r == nil || !r.Began.Known() {
 		return text + "had not begun"
@@ -33,7 +33,7 @@ func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint6
 	planned := w.Planned()
 	_, _, end := w.Windows()
 	switch {
-	case told:
+	case stopped:
 		text += "; then it was told to end"
 	case w.Rate != nil && end > 0:
 		if n := loseUnknown(r, stage, seed); n > 0 {

@@ -280,7 +280,7 @@ const anyFailures = 1_000_000
 
 // judge returns an error if more operations failed than the work accepts, or none of the due ones ended. It also
 // fails a work without any operation, unless the work was stopped, or is a share that may have none.
-func judge(w *WorkResult, told bool) error {
+func judge(w *WorkResult, stopped bool) error {
 	var n, bad, unbegun, unended int64
 	worst, many := "", int64(0)
 	cells, err := w.Cells.whole()
@@ -311,7 +311,7 @@ func judge(w *WorkResult, told bool) error {
 			}
 		}
 	}
-	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() &&
+	if n+unbegun+unended == 0 && !stopped && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() &&
 		w.Work.MaxFailures < anyFailures {
 		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, "+
 			"which ended after %v",

@@ -10,8 +10,8 @@ import (
 // CheckWithin is the default time for which a check is repeated on an inconsistent store.
 const CheckWithin = 5 * time.Second
 
-// tellable is the minimum size in bytes of an object that identifies its write: the size of a stamp.
-const tellable = 32
+// minStamped is the minimum size in bytes of an object that identifies its write: the size of a stamp.
+const minStamped = 32
 
 // Owned reports whether each object that the work changes belongs to one of its workers. That is so if the
 // work has any checks, since a worker could otherwise observe the operation of another one.
@@ -60,9 +60,9 @@ func (ps *checker) tellsApart(o *Op) {
 	case o.Zero:
 		ps.fail(o.Line, "content", "leave "+ps.words.Set("content", "zero")+" out",
 			"readAfterWrite needs content that identifies its write: zeros do not")
-	case o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < tellable:
+	case o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < minStamped:
 		ps.fail(o.Line, "sizes", "", "readAfterWrite needs objects of at least %d bytes: smaller ones do not "+
-			"identify their write", tellable)
+			"identify their write", minStamped)
 	}
 }
 

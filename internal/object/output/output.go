@@ -41,11 +41,11 @@ type host struct {
 // recorded is what is not yet written of the seconds of a work.
 type recorded struct {
 	slices loadgen.Slices
-	last   *told // the last second; nil: none
+	last   *reported // the last second; nil: none
 }
 
-// told sums up the reported seconds of a work: its rates times their ns, in loadgen's order.
-type told struct {
+// reported sums up the reported seconds of a work: its rates times their ns, in loadgen's order.
+type reported struct {
 	from, to op.Time
 	sums     []metric.Scalar
 }
@@ -191,7 +191,7 @@ func (h *host) series(labels bundle.Labels, work *recorded, from, to op.Time, ra
 	last := work.last
 	if last == nil || to-from >= fragment || last.to != from {
 		h.release(labels, work)
-		work.last = &told{from: from, to: to, sums: rates}
+		work.last = &reported{from: from, to: to, sums: rates}
 		return
 	}
 	last.to = to

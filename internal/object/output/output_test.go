@@ -141,7 +141,7 @@ func TestHistogramCSV(t *testing.T) {
 }
 
 // A stage has one file, with the operations of all its works; a second is a row
-// when all have told of it, or have ended.
+// when all have reported of it, or have ended.
 func TestStageCSV(t *testing.T) {
 	reads := model.Work{Name: "reads", Kind: model.Normal, Ops: []model.Op{{Type: model.Read, Name: "read"}}}
 	writes := model.Work{Name: "writes", Kind: model.Prepare, Ops: []model.Op{{Type: model.Write, Name: "write"}}}
@@ -154,7 +154,7 @@ func TestStageCSV(t *testing.T) {
 	}
 	r := &Recorder{Writer: w, Start: start}
 	at := func(s float64) op.Time { return op.Time(s * 1e9) }
-	told := func(w *model.Work, from, to float64, n int64) {
+	reported := func(w *model.Work, from, to float64, n int64) {
 		r.Second("main", w, at(from), at(to), loadgen.Cells{{Label: "200", OK: true}: cell(n, 1000*n, 2.5, 1.25),
 			{Label: "503"}: cell(n, 0, 1, 1)})
 	}
@@ -162,15 +162,15 @@ func TestStageCSV(t *testing.T) {
 	r.StageEnded(&loadgen.StageResult{Name: "before", Ended: at(1)})
 	r.StageBegan(&model.Stage{Name: "main", Works: []model.Work{reads, {Name: "wait", Kind: model.Delay}, writes}},
 		at(1.9))
-	told(&reads, 2, 3.01, 101)
+	reported(&reads, 2, 3.01, 101)
 	ramp := loadgen.Cells{{Label: "200", OK: true, Ramp: true}: cell(30, 30_000, 2.5, 1.25),
 		{Label: "200", OK: true}: cell(20, 20_000, 2.5, 1.25), {Label: "503", Ramp: true}: cell(50, 0, 1, 1)}
 	r.Second("main", &reads, at(3.01), at(4), ramp) // before the other of the first
-	told(&writes, 2, 3, 10)
-	told(&writes, 3, 3.5, 5) // and has ended
-	told(&reads, 4, 5, 40)
-	told(&reads, 5, 5.5, 20)
-	told(&reads, 5.5, 5.501, 3) // is no second of its own
+	reported(&writes, 2, 3, 10)
+	reported(&writes, 3, 3.5, 5) // and has ended
+	reported(&reads, 4, 5, 40)
+	reported(&reads, 5, 5.5, 20)
+	reported(&reads, 5.5, 5.501, 3) // is no second of its own
 	r.StageEnded(&loadgen.StageResult{Name: "main", Ended: at(5.501),
 		Works: []loadgen.WorkResult{{Work: &reads, Ended: at(5.501)}, {Work: &writes, Ended: at(3.5)}}})
 	if err := w.Close(func(*bundle.Run) {}); err != nil {

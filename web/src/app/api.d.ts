@@ -341,6 +341,22 @@ export interface components {
             verdict: string;
             welch?: components["schemas"]["CompareWelch"];
         };
+        CompareCause: {
+            a: string;
+            action: string;
+            b: string;
+            components: components["schemas"]["CompareTimeDifference"][] | null;
+            context?: components["schemas"]["CompareLevel"][] | null;
+            metrics: string[] | null;
+            /** Format: int64 */
+            nA: number;
+            /** Format: int64 */
+            nB: number;
+            scope: string;
+            sentence: string;
+            total: components["schemas"]["CompareTimeDifference"];
+            unitOfAnalysis: string;
+        };
         CompareCell: {
             context?: components["schemas"]["CompareLevel"][] | null;
             /** Format: double */
@@ -592,7 +608,7 @@ export interface components {
             pareto?: components["schemas"]["ComparePareto"][] | null;
             rankings: components["schemas"]["CompareRanking"][] | null;
             sentences: string[] | null;
-            whose?: components["schemas"]["CompareWhose"][] | null;
+            whose?: components["schemas"]["CompareCause"][] | null;
         };
         CompareTimeDifference: {
             component?: string;
@@ -623,22 +639,6 @@ export interface components {
             /** Format: double */
             t: number;
             text: string;
-        };
-        CompareWhose: {
-            a: string;
-            action: string;
-            b: string;
-            components: components["schemas"]["CompareTimeDifference"][] | null;
-            context?: components["schemas"]["CompareLevel"][] | null;
-            metrics: string[] | null;
-            /** Format: int64 */
-            nA: number;
-            /** Format: int64 */
-            nB: number;
-            scope: string;
-            sentence: string;
-            total: components["schemas"]["CompareTimeDifference"];
-            unitOfAnalysis: string;
         };
         Curve: {
             /** @description style class of the line */

@@ -35,8 +35,8 @@ func TimeOf(action, component string) observation.Metric {
 	return observation.Metric{Name: action + "\x00" + component, Unit: "ns"}
 }
 
-// Whose says which component's time the difference between two levels is.
-type Whose struct {
+// Cause says which component's time the difference between two levels is.
+type Cause struct {
 	Metrics []string `json:"metrics"` // that it explains
 	Action  string   `json:"action"`
 	Context []Level  `json:"context,omitempty"`
@@ -81,23 +81,23 @@ func (s *study) explain() {
 		if !ok {
 			continue
 		}
-		w := s.whose(c, e)
+		w := s.cause(c, e)
 		if w == nil {
 			continue
 		}
-		same := slices.IndexFunc(s.result.Whose, func(x Whose) bool {
+		same := slices.IndexFunc(s.result.Causes, func(x Cause) bool {
 			return e.Disturbed == "" && x.disturbed == "" && w.of(&x)
 		})
 		if same < 0 {
-			same = len(s.result.Whose)
-			s.result.Whose = append(s.result.Whose, *w)
+			same = len(s.result.Causes)
+			s.result.Causes = append(s.result.Causes, *w)
 		}
-		known := &s.result.Whose[same]
+		known := &s.result.Causes[same]
 		known.Metrics = append(known.Metrics, c.Metric)
 		known.decided = known.decided || decided(c.Verdict)
 	}
-	for _, w := range s.result.Whose {
-		covered := slices.ContainsFunc(s.result.Whose, func(x Whose) bool {
+	for _, w := range s.result.Causes {
+		covered := slices.ContainsFunc(s.result.Causes, func(x Cause) bool {
 			return w.disturbed == "" && x.disturbed != "" && x.decided && w.of(&x)
 		})
 		if w.decided && !covered {
@@ -107,7 +107,7 @@ func (s *study) explain() {
 }
 
 // of reports whether two are of the ops of one action at the same levels.
-func (w *Whose) of(x *Whose) bool {
+func (w *Cause) of(x *Cause) bool {
 	return x.Action == w.Action && x.A == w.A && x.B == w.B && slices.Equal(x.Context, w.Context)
 }
 
@@ -115,14 +115,14 @@ func decided(w verdict.Word) bool {
 	return w == verdict.Better || w == verdict.Worse || w == verdict.Different
 }
 
-// whose compares the times of the components at two levels; nil if a side has none.
-func (s *study) whose(c *Comparison, e Explained) *Whose {
+// cause compares the times of the components at two levels; nil if a side has none.
+func (s *study) cause(c *Comparison, e Explained) *Cause {
 	t := s.options.Times.Table
 	a, b := s.cellOf(c.A, c.Context), s.cellOf(c.B, c.Context)
 	if a < 0 || b < 0 {
 		return nil
 	}
-	w := &Whose{Action: e.Action, Context: c.Context, A: c.A, B: c.B, disturbed: e.Disturbed, Scope: c.Scope}
+	w := &Cause{Action: e.Action, Context: c.Context, A: c.A, B: c.B, disturbed: e.Disturbed, Scope: c.Scope}
 	if c.Within != nil {
 		w.Scope = c.Within.Scope
 	}
@@ -163,7 +163,7 @@ func (s *study) whose(c *Comparison, e Explained) *Whose {
 	slices.SortStableFunc(w.Components, func(x, y TimeDifference) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.Ns), math.Abs(x.Ns)), cmp.Compare(x.Component, y.Component))
 	})
-	w.Sentence = s.whoseSentence(w, c)
+	w.Sentence = s.causeSentence(w, c)
 	return w
 }
 
@@ -237,8 +237,8 @@ func (s *study) timeDifference(component string, a, b []float64) (TimeDifference
 		High: number(e.High)}, true
 }
 
-// whoseSentence says in words whose the difference is.
-func (s *study) whoseSentence(w *Whose, c *Comparison) string {
+// causeSentence says in words whose the difference is.
+func (s *study) causeSentence(w *Cause, c *Comparison) string {
 	text := "An op of " + w.Action
 	if w.disturbed != "" {
 		text = capital(s.disturbs(w, c)) + ", and an op of " + w.Action
@@ -255,7 +255,7 @@ func (s *study) whoseSentence(w *Whose, c *Comparison) string {
 	first := w.Components[0]
 	switch {
 	case first.Low != nil && *first.Low <= 0 && *first.High >= 0:
-		return text + fmt.Sprintf("; whose that is cannot be said: the largest part, of %s, may be 0 (%s).", first.Component,
+		return text + fmt.Sprintf("; the component is undecided: the largest part, of %s, may be 0 (%s).", first.Component,
 			bounds(&first))
 	case first.Ns*w.Total.Ns <= 0:
 		return text + fmt.Sprintf("; parts have opposite signs, the largest is %s of %s (%s).", signed(first.Ns),
@@ -272,7 +272,7 @@ func (s *study) whoseSentence(w *Whose, c *Comparison) string {
 }
 
 // disturbs says at which level ops disturb I/O more.
-func (s *study) disturbs(w *Whose, c *Comparison) string {
+func (s *study) disturbs(w *Cause, c *Comparison) string {
 	more := "more"
 	if c.Ratio != nil && *c.Ratio < 1 {
 		more = "less"
@@ -295,7 +295,7 @@ func (s *study) disturbs(w *Whose, c *Comparison) string {
 		facts)
 }
 
-func (w *Whose) interval(d *TimeDifference) string {
+func (w *Cause) interval(d *TimeDifference) string {
 	n := plural(w.NA, w.UnitOfAnalysis)
 	if w.NA != w.NB {
 		n = fmt.Sprintf("%d and %s", w.NA, plural(w.NB, w.UnitOfAnalysis))

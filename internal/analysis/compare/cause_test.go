@@ -61,8 +61,8 @@ func (x *whoseCase) run(t *testing.T, seed uint64) *compare.Result {
 	return r
 }
 
-// TestWhoseNone: equal times are no difference.
-func TestWhoseNone(t *testing.T) {
+// TestCauseNone: equal times are no difference.
+func TestCauseNone(t *testing.T) {
 	t.Parallel()
 	times := observation.NewBuilder([]string{"class"}, "", "")
 	values := observation.NewBuilder([]string{"class"}, "", "")
@@ -76,17 +76,17 @@ func TestWhoseNone(t *testing.T) {
 	}
 	r, err := compare.Run(values.Table(), compare.Options{Times: &compare.Times{Table: times.Table(),
 		Explains: map[string]compare.Explained{"p50(create)": {Action: "create"}}}})
-	if err != nil || len(r.Whose) != 1 || !strings.HasPrefix(r.Whose[0].Sentence,
+	if err != nil || len(r.Causes) != 1 || !strings.HasPrefix(r.Causes[0].Sentence,
 		"An op of create takes as long in b as in a") {
-		t.Errorf("%+v, %v", r.Whose, err)
+		t.Errorf("%+v, %v", r.Causes, err)
 	}
-	if slices.Contains(r.Sentences, r.Whose[0].Sentence) {
+	if slices.Contains(r.Sentences, r.Causes[0].Sentence) {
 		t.Error(r.Sentences)
 	}
 }
 
-// TestWhoseOccasions: trials of several occasions are not independent; the sentence says that it holds for these.
-func TestWhoseOccasions(t *testing.T) {
+// TestCauseOccasions: trials of several occasions are not independent; the sentence says that it holds for these.
+func TestCauseOccasions(t *testing.T) {
 	t.Parallel()
 	values := observation.NewBuilder([]string{"class"}, "occasion", "")
 	times := observation.NewBuilder([]string{"class"}, "occasion", "")
@@ -103,18 +103,18 @@ func TestWhoseOccasions(t *testing.T) {
 	}
 	r, err := compare.Run(values.Table(), compare.Options{Times: &compare.Times{Table: times.Table(),
 		Explains: map[string]compare.Explained{"p50(create)": {Action: "create"}}}})
-	if err != nil || len(r.Whose) != 1 {
+	if err != nil || len(r.Causes) != 1 {
 		t.Fatal(r, err)
 	}
-	w := r.Whose[0]
+	w := r.Causes[0]
 	if w.Scope != "for these 6 occasions" || !strings.Contains(w.Sentence, "n = 18 trials, for these 6 occasions)") ||
 		!slices.Contains(r.Sentences, w.Sentence) {
 		t.Errorf("%q: %q", w.Scope, w.Sentence)
 	}
 }
 
-// TestWhose: the component whose time was changed is named, with an interval that has the change.
-func TestWhose(t *testing.T) {
+// TestCause: the component whose time was changed is named, with an interval that has the change.
+func TestCause(t *testing.T) {
 	t.Parallel()
 	slow := map[string]float64{"API": 0.1, "csi-attacher": 1.9, "driver": 0.2}
 	fast := map[string]float64{"API": 0.1, "csi-attacher": 0.5, "driver": 0.2}
@@ -138,10 +138,10 @@ func TestWhose(t *testing.T) {
 			covered := 0
 			for seed := range uint64(20) {
 				r := tt.run(t, seed)
-				if len(r.Whose) != 1 || len(r.Whose[0].Metrics) != 1 {
-					t.Fatalf("%+v", r.Whose)
+				if len(r.Causes) != 1 || len(r.Causes[0].Metrics) != 1 {
+					t.Fatalf("%+v", r.Causes)
 				}
-				w := r.Whose[0]
+				w := r.Causes[0]
 				all := strings.Join(r.Sentences, "\n")
 				if said := strings.Contains(all, w.Sentence); said != (tt.want != "") || !strings.Contains(w.Sentence, tt.want) {
 					t.Fatalf("want %q in\n%s\nwhose: %s", tt.want, all, w.Sentence)
