@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
-	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
@@ -50,8 +49,7 @@ the quantiles within them are compared.
 
 --baseline compares every cell with the same cell of an earlier study or bundle. Runs of
 another workload get no verdict, unless --across names what differs.
---prices adds what each trial cost as metrics, and Pareto tables of cost against each
-other metric.
+--prices adds what each trial cost as metrics.
 
 --history searches the bundles or studies in DIR, in order of their names, for runs
 from which a metric changed; or, if DIR is a study, its occasions.
@@ -234,9 +232,6 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 		}
 	}
 	costDirections(o.Directions, in.table)
-	if in.costs.known {
-		o.Cost = (&cost.Rate{Name: cost.PerTrial}).Metric()
-	}
 	o.Weak = map[string]string{"": in.unlike}
 	maps.Copy(o.Weak, in.costs.weak())
 	factor := o.Factor

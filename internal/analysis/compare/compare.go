@@ -31,6 +31,5 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 	}
 	s.summarise()
 	s.explain()
-	s.paretos()
 	return s.result, nil
 }

@@ -48,8 +48,6 @@ type Options struct {
 	Whole bool
 	// Least is the number of operations that the quantile of a metric needs in a trial, by metric.
 	Least map[string]int64
-	// Cost is the metric against which all others are put in Pareto tables; "": there are none.
-	Cost string
 }
 
 // MaxComparisons is the most comparisons of a result.

@@ -38,8 +38,6 @@ type Result struct {
 	Rankings []Ranking `json:"rankings"`
 	// Causes says which component's time the difference of a latency, or of an interference, is.
 	Causes []Cause `json:"whose,omitempty"`
-	// Pareto has the levels by cost and one other metric, if there are prices.
-	Pareto []Pareto `json:"pareto,omitempty"`
 	// Distributions compare quantiles of latencies: within two single runs, or of the trials of each pair of levels.
 	Distributions []Distribution `json:"distributions,omitempty"`
 	// Changes are those of a history.

@@ -14,13 +14,12 @@ import (
 )
 
 // WriteCSV writes one line for each comparison, one without b for each cell, one for each overall test, for each
-// level of a Pareto table, for each quantile of two levels, and for each run and each change of a history. cell makes a text safe for spreadsheets.
+// quantile of two levels, and for each run and each change of a history. cell makes a text safe for spreadsheets.
 func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	out := &safe{csv.NewWriter(w), cell}
 	out.row([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
 		"medianHigh", "min", "max", "unitOfAnalysis", "ratio", "low", "high", "p", "pHolm", "verdict", "scope", "reason",
-		"warnings", "costMetric", "currency", "cost", "place", "dominatedBy", "quantile",
-		"method", "difference", "differenceLow", "differenceHigh"})
+		"warnings", "quantile", "method", "difference", "differenceLow", "differenceHigh"})
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		var warnings []string
@@ -44,9 +43,6 @@ func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 			make([]string, 9), []string{o.UnitOfAnalysis}, make([]string, 3), numbers(o.P), []string{"", "", o.Scope,
 				o.Sentence}))
 	}
-	for i := range r.Pareto {
-		pareto(out, &r.Pareto[i])
-	}
 	for i := range r.Distributions {
 		quantiles(out, &r.Distributions[i])
 	}
@@ -64,7 +60,7 @@ type safe struct {
 }
 
 // columns is the number of cells of a line.
-const columns = 35
+const columns = 30
 
 // row writes a line, with empty cells at its end. A number stays as it is.
 func (w *safe) row(cells []string) {
@@ -77,16 +73,6 @@ func (w *safe) row(cells []string) {
 	_ = w.Write(cells) // Error has it
 }
 
-// pareto writes a line for each level.
-func pareto(out *safe, p *compare.Pareto) {
-	for i := range p.Points {
-		x := &p.Points[i]
-		out.row(slices.Concat([]string{"pareto", p.Metric, context(p.Context), p.Unit, x.Level, "", strconv.Itoa(x.N)},
-			make([]string, 3), numbers(x.Value), make([]string, 14), []string{p.Cost, p.Currency}, numbers(x.Cost),
-			[]string{string(x.State), strings.Join(x.By, ";")}))
-	}
-}
-
 // quantiles writes a line for each quantile.
 func quantiles(out *safe, d *compare.Distribution) {
 	for i := range d.Quantiles {
@@ -97,7 +83,7 @@ func quantiles(out *safe, d *compare.Distribution) {
 		}
 		out.row(slices.Concat([]string{"quantile", d.Metric, context(d.Context), "", d.A, d.B, n}, make([]string, 8),
 			[]string{q.UnitOfAnalysis}, numbers(q.Ratio, q.Low, q.High), make([]string, 3), []string{q.Scope},
-			make([]string, 7), numbers(&q.Q)))
+			make([]string, 2), numbers(&q.Q)))
 	}
 }
 
@@ -109,7 +95,7 @@ func answer(out *safe, c *compare.Comparison, a *compare.Answer) {
 	}
 	out.row(slices.Concat([]string{"comparison", c.Metric, context(c.Context), c.Unit, c.A, c.B, strconv.Itoa(a.N)},
 		make([]string, 8), []string{a.UnitOfAnalysis}, numbers(a.Ratio, a.Low, a.High, a.P, a.PHolm),
-		[]string{string(a.Verdict), a.Scope, a.Reason, strings.Join(c.Doubts, "; ")}, make([]string, 6),
+		[]string{string(a.Verdict), a.Scope, a.Reason, strings.Join(c.Doubts, "; ")}, make([]string, 1),
 		[]string{method}, difference))
 }
 

@@ -25,9 +25,6 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	for i := range r.Overall {
 		b.Printf("\n%s\n", r.Overall[i].Sentence)
 	}
-	for i := range r.Pareto {
-		markdownPareto(&b, &r.Pareto[i])
-	}
 	markdownQuantiles(&b, r.Distributions)
 	markdownHistory(&b, r.History)
 	if len(r.Cells) > 0 {
@@ -82,17 +79,6 @@ func markdownRow(b *visible.Document, c *compare.Comparison) {
 	b.Printf("| %s | %s / %s | %s | %s | %s | %s |\n",
 		named(c.Metric, c.Unit, c.Context), c.B,
 		c.A, ratio, p, adjusted, verdict)
-}
-
-// markdownPareto writes the levels by cost and one metric.
-func markdownPareto(b *visible.Document, p *compare.Pareto) {
-	b.Printf("\n| %s, %s is better | n | median | %s (%s), median | |\n|---|---|---|---|---|\n",
-		named(p.Metric, p.Unit, p.Context), p.Direction, p.Cost, p.Currency)
-	for i := range p.Points {
-		x := &p.Points[i]
-		b.Printf("| %s | %d | %s | %s | %s |\n", x.Level, x.N, compare.Column(x.Value, p.Unit),
-			compare.Column(x.Cost, p.Currency), x.String())
-	}
 }
 
 // markdownQuantiles writes the quantile ratios of trials, and those within two runs.

@@ -27,9 +27,6 @@ func WriteComparison(w io.Writer, r *compare.Result, o Options) error {
 		p.cells(r, r.Cells[from:to])
 		from = to
 	}
-	for i := range r.Pareto {
-		p.pareto(&r.Pareto[i])
-	}
 	p.distributionsOf(r.Distributions)
 	p.history(r.History)
 	p.legend(r)

@@ -5,35 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 )
-
-// pareto prints the levels by cost and one metric.
-func (p *printer) pareto(x *compare.Pareto) {
-	text := x.Metric
-	for _, l := range x.Context {
-		text += ", " + l.Factor + " " + l.Level
-	}
-	p.title(clean(fmt.Sprintf("%s (%s is better) against %s (%s), medians", text, x.Direction, x.Cost, x.Currency)))
-	t := table{head: []string{"by cost", "n", x.Currency, "n", "median", ""}, left: map[int]bool{5: true},
-		wide: 2 * maxCell}
-	for i := range x.Points {
-		o := &x.Points[i]
-		t.row(o.Level, fmt.Sprint(o.NCost), compare.Column(o.Cost, x.Currency), fmt.Sprint(o.N),
-			compare.Figure(o.Value, x.Unit), places[o.State])
-	}
-	p.table(t)
-	for i := range x.Points {
-		if o := &x.Points[i]; o.State != compare.Efficient {
-			p.note(o.Level + ": " + o.String())
-		}
-	}
-}
-
-// places are the words for where a level is.
-var places = map[compare.Place]string{compare.Dominated: "dominated", compare.Efficient: "efficient",
-	compare.NotShown: "not shown"}
 
 // cost prints what a run cost.
 func (p *printer) cost(r *cost.Result) {

@@ -541,30 +541,6 @@ export interface components {
             /** Format: int64 */
             seed: number;
         };
-        ComparePareto: {
-            context?: components["schemas"]["CompareLevel"][] | null;
-            cost: string;
-            currency: string;
-            direction: string;
-            metric: string;
-            points: components["schemas"]["CompareParetoPoint"][] | null;
-            unit: string;
-            without?: string[] | null;
-        };
-        CompareParetoPoint: {
-            /** Format: double */
-            costMedian: number | null;
-            dominatedBy?: string[] | null;
-            level: string;
-            /** Format: double */
-            median: number | null;
-            /** Format: int64 */
-            n: number;
-            /** Format: int64 */
-            nCost: number;
-            state: string;
-            undecided?: string[] | null;
-        };
         CompareQuantileRatio: {
             /** Format: double */
             high: number | null;
@@ -605,7 +581,6 @@ export interface components {
             models: components["schemas"]["CompareModel"][] | null;
             notes: string[] | null;
             overall?: components["schemas"]["CompareOverall"][] | null;
-            pareto?: components["schemas"]["ComparePareto"][] | null;
             rankings: components["schemas"]["CompareRanking"][] | null;
             sentences: string[] | null;
             whose?: components["schemas"]["CompareCause"][] | null;
