@@ -35,8 +35,8 @@ var (
 // maxDBMicros is the greatest accepted value of a bucket. RocksDB's last bucket ends beyond it.
 const maxDBMicros = int64(math.MaxInt64 / 1000)
 
-// read reads one line of the histogram.
-func (l *dbLatency) read(row string) {
+// read reads one line of the histogram; false: it is none.
+func (l *dbLatency) read(row string) bool {
 	if m := dbCount.FindStringSubmatch(row); m != nil {
 		l.n, _ = strconv.ParseInt(m[1], 10, 64)
 		l.average, _ = strconv.ParseFloat(m[2], 64)
@@ -55,7 +55,10 @@ func (l *dbLatency) read(row string) {
 		if err == nil {
 			l.buckets = append(l.buckets, dbBucket{micros(m[1]), micros(m[2]), n})
 		}
+	} else {
+		return false
 	}
+	return true
 }
 
 // micros converts digits to at most maxDBMicros.

@@ -111,6 +111,15 @@ func (p *pgbench) complete() {
 	if p.scheduled {
 		want = append(want, pgLag)
 	}
+	if has(pgRetried) || has(pgRetries) { // of --max-tries
+		want = append(want, pgRetried, pgRetries)
+	}
+	if has(pgSkipped) || has(pgLate) { // of --latency-limit, the first only with a rate
+		want = append(want, pgLate)
+	}
+	if has(pgLate) && p.scheduled {
+		want = append(want, pgSkipped)
+	}
 	p.res.expect(want...)
 }
 

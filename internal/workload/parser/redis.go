@@ -111,7 +111,7 @@ var (
 	redisEdge     = regexp.MustCompile(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
 	redisRPS      = regexp.MustCompile(`^  throughput summary: (\S+) requests per second$`)
 	redisQuiet    = regexp.MustCompile(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`)
-	redisCSV      = regexp.MustCompile(`^"test","rps"(?:,"[a-z0-9_]+")*$`)
+	redisCSV      = regexp.MustCompile(`^"test","rps"(?:,"(?:avg|min|p50|p95|p99|max)_latency_ms")*$`)
 	redisSummary  = regexp.MustCompile(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
 )
 
@@ -140,14 +140,18 @@ func (r *redis) readLine(row string) {
 		return
 	}
 	if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
-		r.summary(m[1], m[2], map[string]string{"p50_latency_ms": m[3]})
+		cells := map[string]string{}
+		if m[3] != "" {
+			cells["p50_latency_ms"] = m[3]
+		}
+		r.summary(m[1], m[2], cells)
 		return
 	}
 	if redisCSV.MatchString(row) {
 		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
 		return
 	}
-	if fields := strings.Split(strings.Trim(row, `"`), `","`); r.columns != nil && strings.HasPrefix(row, `"`) {
+	if fields := strings.Split(strings.Trim(row, `"`), `","`); strings.HasPrefix(row, `"`) {
 		if len(fields) != len(r.columns) {
 			r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
 			return
@@ -157,6 +161,10 @@ func (r *redis) readLine(row string) {
 			cells[c] = fields[i]
 		}
 		r.summary(cells["test"], cells["rps"], cells)
+		return
+	}
+	if strings.Contains(row, "requests per second") && !redisRPS.MatchString(row) {
+		r.warn("outputUnread", "a line with a rate is not understood: %s", bounded.Text(row, 100))
 		return
 	}
 	if m := redisTitle.FindStringSubmatch(row); m != nil {
@@ -194,8 +202,8 @@ func (r *redis) summary(title, rate string, cells map[string]string) {
 	}
 	u.summary, u.overall = map[string]float64{}, v
 	for _, f := range redisSummaries {
-		text := cells[f.column]
-		if text == "" {
+		text, ok := cells[f.column]
+		if !ok {
 			continue
 		}
 		x, err := strconv.ParseFloat(text, 64)

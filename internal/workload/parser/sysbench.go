@@ -236,7 +236,14 @@ func (s *sysbench) whole() {
 		s.events, s.length = s.current.events, s.current.length
 		return
 	}
-	last := s.reports[len(s.reports)-1]
+	last, before := s.reports[len(s.reports)-1], 0.0
+	for i, r := range s.reports {
+		if r.length <= before {
+			s.warn("figuresMissing", "report %d of %d has no total time, or not a later one: rates are wrong", i+1,
+				len(s.reports))
+		}
+		before = r.length
+	}
 	s.length = last.length
 	for _, r := range s.reports {
 		s.events, s.sum = s.events+r.events, s.sum+r.sum
