@@ -16,7 +16,7 @@ import (
 
 // runReading is what a parser of a run makes of files, without times.
 func runReading(parse Func, files fstest.MapFS) reading {
-	r, err := parse(Input{Files: files, AtWall: func(ns int64) op.Time { return op.Time(ns) }})
+	r, err := parse(Input{Files: files, AtWall: runClock})
 	x := reading{err: err}
 	for _, s := range r.Scalars {
 		x.figures = append(x.figures, fmt.Sprintf("%s %s %v - -", s.Metric, s.Unit, s.Value))
@@ -31,16 +31,22 @@ func runReading(parse Func, files fstest.MapFS) reading {
 	return x
 }
 
-// runCorpora are the corpora of the readers of runs. A folder has the files of one run; a file stands for a run whose
-// stdout it is.
-var runCorpora = []struct {
+// runCorpus has the runs of a reader of runs.
+type runCorpus struct {
 	parser, runs, report string
 	// unknowable are parts of what is removed that the format does not promise: figures of options, and tests that stand
 	// for themselves.
 	unknowable []string
 	// spared are lines of which a run has hundreds, without a figure that is read: they are not damaged.
 	spared *regexp.Regexp
-}{
+}
+
+// runClock is a clock of a run that begins with 1970.
+func runClock(ns int64) op.Time { return op.Time(ns) }
+
+// runCorpora are the corpora of the readers of runs. A folder has the files of one run; a file stands for a run whose
+// stdout it is.
+var runCorpora = []runCorpus{
 	{"pgbench", "corpus/pgbench/*/", "*.txt", []string{"rate limit schedule lag"}, nil},
 	{"redis-benchmark", "corpus/redis-benchmark/*.txt", "*.txt", []string{"cut at", `without the line "\"`,
 		"requests per second, p50="}, nil},
@@ -101,7 +107,7 @@ func TestRunContract(t *testing.T) {
 				}
 				reports, err := fs.Glob(files, c.report)
 				must(t, err)
-				for _, report := range reports {
+				for _, report := range reports[:min(len(reports), 1)] {
 					text := string(files[report].Data)
 					eachDamage(text, c.spared, func(what, damaged string) {
 						files[report] = &fstest.MapFile{Data: []byte(damaged)}
