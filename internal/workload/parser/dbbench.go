@@ -140,13 +140,15 @@ func (d *dbBench) readErrors(text string) {
 
 // Lines of db_bench's stdout.
 var (
-	dbLine     = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds (\d+) operations;(.*)$`)
-	dbData     = regexp.MustCompile(`([\d.]+) MB/s`)
-	dbSeen     = regexp.MustCompile(`\((\d+) of (\d+) found\)`)
-	dbKind     = regexp.MustCompile(`^Microseconds per (\w+):$`)
-	dbWait     = regexp.MustCompile(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
-	dbAfter    = regexp.MustCompile(`(?m)^(?:Microseconds per \w+|STATISTICS):$`)
-	dbHalf     = regexp.MustCompile(` micros/op | ops/sec `) // of a result
+	dbLine = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds ` +
+		`(\d+) operations;(.*)$`)
+	dbData  = regexp.MustCompile(`([\d.]+) MB/s`)
+	dbSeen  = regexp.MustCompile(`\((\d+) of (\d+) found\)`)
+	dbKind  = regexp.MustCompile(`^Microseconds per (\w+):$`)
+	dbWait  = regexp.MustCompile(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
+	dbAfter = regexp.MustCompile(`(?m)^(?:Microseconds per \w+|STATISTICS):$`)
+	// dbUnread is a part of a result or of a histogram that no other pattern matches.
+	dbUnread   = regexp.MustCompile(`micros/op | ops/sec |^Microseconds per |^[(\[].* \] |^rocksdb\.stall\.micros `)
 	dbRepeated = regexp.MustCompile(`(?m)^\S+ \[(?:AVG|MEDIAN) +\d+ runs\] : .*\n`)
 	dbSlow     = regexp.MustCompile(`^WARNING: (.*(?:slow|Optimization).*)$`)
 )
@@ -179,7 +181,7 @@ func (d *dbBench) readText(r *dbRun, text string) {
 			}
 		} else if latency != nil && latency.read(row) {
 			continue
-		} else if dbKind.MatchString(row) || dbBucketLine.MatchString(row) || dbHalf.MatchString(row) || strings.HasPrefix(row, "rocksdb.stall.micros ") {
+		} else if dbUnread.MatchString(row) {
 			r.unread.add(r.name, row)
 		}
 	}

@@ -149,8 +149,10 @@ func TestDBBenchBroken(t *testing.T) {
 		noTotal      bool   // no latencies
 		err          bool
 	}{
-		{name: "killed", sample: "db_bench/killed", warnings: []string{"dbBenchTruncated"}, message: "before its result", series: 2},
-		{name: "no space", sample: "db_bench/full", warnings: []string{"dbBenchTruncated"}, message: "No space left on device",
+		{name: "killed", sample: "db_bench/killed", warnings: []string{"dbBenchTruncated"}, message: "before its result",
+			series: 2},
+		{name: "no space", sample: "db_bench/full", warnings: []string{"dbBenchTruncated"}, message: "No space left on " +
+			"device",
 			series: 2},
 		{name: "no such benchmark", sample: "corpus/db_bench/unknown", warnings: []string{"dbBenchSlow", "dbBenchTruncated"},
 			message: "unknown benchmark 'fillbogus'"},

@@ -126,13 +126,15 @@ var etcdLines = []struct {
 	of   *regexp.Regexp
 	read func(r *etcdRound, m []string)
 }{
-	{regexp.MustCompile(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t([\d.]+)(?: secs\.)?$`), (*etcdRound).figure},
+	{regexp.MustCompile(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t([\d.]+)(?: secs\.)?$`),
+		(*etcdRound).figure},
 	{regexp.MustCompile(`^  ([\d.]+)% in ([\d.]+) secs\.$`), (*etcdRound).figure},
 	{regexp.MustCompile(`^  [\d.]+ \[(\d{1,12})\]\t\|∎*$`),
 		func(r *etcdRound, m []string) { r.puts += etcdNumber(m[1]) }},
 	{regexp.MustCompile(`^(\d{9,10}),[^,]+,([^,]+),[^,]+,(\d{1,12})$`), (*etcdRound).sample},
 	{regexp.MustCompile(`^Latency distribution:$`), func(r *etcdRound, _ []string) { r.histogram = true }},
-	{regexp.MustCompile(`^$|^Response time histogram:$|^Sample in one second |^UNIX-SECOND,`), func(*etcdRound, []string) {}},
+	{regexp.MustCompile(`^$|^Response time histogram:$|^Sample in one second |^UNIX-SECOND,`),
+		func(*etcdRound, []string) {}},
 }
 
 // Lines after a report.

@@ -87,7 +87,8 @@ var (
 	megahitReal   = regexp.MustCompile(`^b'.* - Real: ([\d.]+)\\t`)
 	megahitResult = regexp.MustCompile(`^(\d+) contigs, total (\d+) bp, .*N50 (\d+) bp$`)
 	megahitEnd    = regexp.MustCompile(`^ALL DONE\. Time elapsed: ([\d.]+) seconds\s*$`)
-	megahitFailed = regexp.MustCompile(`FATAL .*|^\w+Error: .*|option .* not recognized|Cannot find file .*|Exit code -?\d+$`)
+	megahitFailed = regexp.MustCompile(`FATAL .*|^\w+Error: .*|option .* not recognized|Cannot find file .*|` +
+		`Exit code -?\d+$`)
 )
 
 func (m *megahit) line(row string) {
@@ -161,8 +162,8 @@ func (m *megahit) results() {
 		m.unpaired++
 	}
 	if m.unpaired > 0 {
-		m.warn("megahitDiffers", "%d stages begin or end only: lines of the log are missing (or --verbose was), and times of "+
-			"stages may be wrong", m.unpaired)
+		m.warn("megahitDiffers", "%d stages begin or end only: lines of the log are missing (or --verbose was), and "+
+			"times of stages may be wrong", m.unpaired)
 	}
 	if m.done {
 		m.res.expect(megahitElapsed, megahitContigs, megahitBases, megahitN50)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The samples are those of the corpus; full-volume was written on a volume that was full, by MEGAHIT 1.2.9 of Debian 12.
+// The samples are those of the corpus; full-volume was written on a volume that was full, by MEGAHIT 1.2.9.
 var megahitSamples = []string{"whole", "killed", "full-volume"}
 
 func megahitSample(t testing.TB, name string) string {

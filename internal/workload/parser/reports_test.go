@@ -22,7 +22,7 @@ func ycsbPrintedOf(count, rate, prefix string) string {
 		"@p999*1e3 @p9999*1e3", "@", prefix)
 }
 
-// reports are the lines of the tools' reports for people, as the tools print them, each with the metrics of its numbers:
+// reports are the lines of the tools' reports for people, as the tools print them, with the metrics of their numbers:
 // NAME*UNIT, where a printed 1 is UNIT. $1 is the first group, where it is no number.
 var reports = []struct {
 	parser string
@@ -115,12 +115,12 @@ var reports = []struct {
 }
 
 // printedUnits are those that wrk prints after a number.
-var printedUnits = map[string]float64{"": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+var printedUnits = map[string]float64{"": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KB": 1 << 10, "MB": 1 << 20,
+	"GB": 1 << 30}
 
 var printedNumber = regexp.MustCompile(`^([\d.]+)([a-zA-Z]*)$`)
 
-// TestReports compares each figure with what the tool prints for people, to the digit that it prints, and each figure is
-// there.
+// TestReports compares each figure with what the tool prints for people, to the digit that it prints. Each is there.
 func TestReports(t *testing.T) {
 	for _, c := range reports {
 		corpus := runCorpora[slices.IndexFunc(runCorpora, func(r runCorpus) bool { return r.parser == c.parser })]

@@ -55,7 +55,7 @@ var runCorpora = []runCorpus{
 	{"ycsb", "corpus/ycsb/*/", "*.txt", nil, nil},
 	{"wrk", "corpus/wrk/*/", "*.txt", nil, nil},
 	{"filebench", "filebench/*/", "output/*.txt", nil, nil},
-	{"megahit", "corpus/megahit/*/", "*.log", nil, nil},
+	{"megahit", "corpus/megahit/*/", "*.log", nil, regexp.MustCompile(`- b'INFO  \./src/[a-t]`)},
 	{"etcd", "corpus/etcd/*/", "*.txt", nil, nil},
 	{"db_bench", "corpus/db_bench/*/", "*.txt", []string{"rocksdb.stall.micros COUNT", "Microseconds per"},
 		regexp.MustCompile(`^rocksdb\.[^s]`)},
@@ -100,31 +100,31 @@ func TestRunContract(t *testing.T) {
 			t.Run(c.parser+" "+filepath.Base(run), func(t *testing.T) {
 				t.Parallel()
 				files := runFiles(t, run)
+				reports, err := fs.Glob(files, c.report)
+				must(t, err)
+				for _, other := range reports[1:] { // the first one stands for them
+					delete(files, other)
+				}
 				parse := Parsers(nil)[c.parser]
 				whole := runReading(parse, files)
 				if whole.err != nil {
 					t.Skipf("refused whole: %v", whole.err)
 				}
-				reports, err := fs.Glob(files, c.report)
-				must(t, err)
-				for _, report := range reports[:min(len(reports), 1)] {
-					text := string(files[report].Data)
-					eachDamage(text, c.spared, func(what, damaged string) {
-						files[report] = &fstest.MapFile{Data: []byte(damaged)}
-						unknowable := slices.ContainsFunc(c.unknowable, func(part string) bool { return strings.Contains(what, part) })
-						if x := runReading(parse, files); x.silent(whole) && !onlyNames(x, whole) && !unknowable {
-							t.Errorf("%s: %s: silently %v", report, what, difference(x, whole))
-						}
-					})
-					files[report] = &fstest.MapFile{Data: []byte(text)}
-				}
+				report, text := reports[0], string(files[reports[0]].Data)
+				eachDamage(text, c.spared, func(what, damaged string) {
+					files[report] = &fstest.MapFile{Data: []byte(damaged)}
+					unknowable := slices.ContainsFunc(c.unknowable, func(part string) bool { return strings.Contains(what, part) })
+					if x := runReading(parse, files); x.silent(whole) && !onlyNames(x, whole) && !unknowable {
+						t.Errorf("%s: %s: silently %v", report, what, difference(x, whole))
+					}
+				})
 			})
 		}
 	}
 }
 
-// eachDamage calls do with a text that is cut at each tenth, lacks a line, or lacks a number or has a word instead. Spared
-// lines are left as they are.
+// eachDamage calls do with a text that is cut at each tenth, lacks a line, or lacks a number or has a word
+// instead. Spared lines are left as they are.
 func eachDamage(text string, spared *regexp.Regexp, do func(what, damaged string)) {
 	for i := 1; i < 10; i++ {
 		do(fmt.Sprintf("cut at %d/10", i), text[:len(text)*i/10])

@@ -197,11 +197,12 @@ func (s *sysbench) readLine(row string) {
 }
 
 // sbLeftOut are lines without figures, the settings that sysbench repeats, and the fairness of threads.
-var sbLeftOut = regexp.MustCompile(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|checkpoint)|` +
-	`Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|Block size |Number of IO requests|` +
-	`Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|Throughput:|General statistics:|Latency \(ms\):|` +
-	`Threads fairness:|events \(avg/stddev\)|execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|` +
-	`SQL statistics:|queries performed:|total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |FATAL: |cnsbench: |percentile stats: |Time limit exceeded)`)
+var sbLeftOut = regexp.MustCompile(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|` +
+	`checkpoint)|Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|` +
+	`Block size |Number of IO requests|Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|` +
+	`Throughput:|General statistics:|Latency \(ms\):|Threads fairness:|events \(avg/stddev\)|` +
+	`execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|SQL statistics:|queries performed:|` +
+	`total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |FATAL: |cnsbench: |percentile stats: |Time limit exceeded)`)
 
 // known says whether a line has a figure of the test, or none at all.
 func (s *sysbench) known(row string) bool {

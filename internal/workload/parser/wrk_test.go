@@ -42,7 +42,8 @@ func wrkInput(files map[string]string) Input {
 
 // TestWrk: the latencies are as many as the answers, and errors are said.
 func TestWrk(t *testing.T) {
-	for name, want := range map[string]string{"closed": "", "one": "", "slow": "", "missing": "have a status of 400 or above",
+	for name, want := range map[string]string{"closed": "", "one": "", "slow": "", "missing": "have a status of 400 " +
+		"or above",
 		"timeout": "4 took longer than the timeout", "server-killed": "4 broke at a read"} {
 		r, err := Wrk(wrkInput(wrkFiles(t, name)))
 		must(t, err)
