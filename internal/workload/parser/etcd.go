@@ -287,10 +287,6 @@ func (e *etcd) results() {
 	}
 }
 
-func (e *etcd) scalar(of metric.Declaration, v float64) {
-	e.res.Scalars = append(e.res.Scalars, of.Scalar(v))
-}
-
 // summary adds the figures of all rounds together; those of one round as they are printed.
 func (e *etcd) summary() {
 	var puts, took, latency, squares float64

@@ -142,12 +142,12 @@ func seconds(text string) float64 {
 }
 
 func (m *megahit) time(of metric.Declaration, s float64) {
-	m.res.Scalars = append(m.res.Scalars, of.Scalar(math.Round(s*1e6)*float64(time.Microsecond)))
+	m.scalar(of, math.Round(s*1e6)*float64(time.Microsecond))
 }
 
 func (m *megahit) count(of metric.Declaration, text string) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		m.res.Scalars = append(m.res.Scalars, of.Scalar(float64(n)))
+		m.scalar(of, float64(n))
 	}
 }
 

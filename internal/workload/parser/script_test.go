@@ -61,7 +61,8 @@ func TestPrinted(t *testing.T) {
 			warns: []string{`3 invalid metrics, first "warming up"`, "repeatedly, of which the last is kept: ops"}},
 		{name: "half a line", text: `{"metric":"a","value":1}` + "\n" + `{"metric":"b","va`,
 			want: Result{Scalars: []metric.Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
-		{name: "no value, two times, no clock", text: `{"metric":"a"}{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}` +
+		{name: "no value, two times, no clock", text: `{"metric":"a"}` +
+			`{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}` +
 			`{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
 			warns: []string{"printed 5 invalid metrics"}, err: ErrNoMetric},
 		{name: "traits", text: `{"metric":"tps","value":1,"unit":"1/s","kind":"level","better":"lower"}

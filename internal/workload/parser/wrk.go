@@ -165,16 +165,6 @@ func (w *wrk) report(text string) {
 	})
 }
 
-// scalar adds a figure once.
-func (w *wrk) scalar(of metric.Declaration, v float64) {
-	for _, s := range w.res.Scalars {
-		if s.Metric == of.Name {
-			return
-		}
-	}
-	w.res.Scalars = append(w.res.Scalars, of.Scalar(v))
-}
-
 // printed adds a time such as 1.21ms.
 func (w *wrk) printed(of metric.Declaration, text string) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {

@@ -283,10 +283,6 @@ func (y *ycsb) agree() {
 	}
 }
 
-func (y *ycsb) scalar(of metric.Declaration, v float64) {
-	y.res.Scalars = append(y.res.Scalars, of.Scalar(v))
-}
-
 // figures adds those of a row.
 func (y *ycsb) figures(o *ycsbOperation, r *ycsbRow) {
 	if finite(r.rate) {
