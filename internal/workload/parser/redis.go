@@ -125,59 +125,43 @@ func (r *redis) readLine(row string) {
 		seconds, _ := strconv.ParseInt(m[3], 10, 64) // digits all
 		ns, _ := strconv.ParseInt(m[4], 10, 64)
 		r.run = &redisRun{test: m[1], threads: m[2] != "0", start: r.in.clock(seconds*int64(time.Second) + ns)}
-		return
-	}
-	if m := redisProgress.FindStringSubmatch(row); m != nil {
-		rate, err := strconv.ParseFloat(m[2], 64)
-		overall, _ := strconv.ParseFloat(m[3], 64) // or NaN, at first
-		if err == nil {
-			run := r.of(m[1])
-			run.rates = append(run.rates, rate)
-			if len(run.rates) > 1 { // the first is printed at once
-				run.overall = overall
-			}
-		}
-		return
-	}
-	if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
+	} else if m := redisProgress.FindStringSubmatch(row); m != nil {
+		r.progress(m)
+	} else if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
 		cells := map[string]string{}
 		if m[3] != "" {
 			cells["p50_latency_ms"] = m[3]
 		}
 		r.summary(m[1], m[2], cells)
-		return
-	}
-	if redisCSV.MatchString(row) {
+	} else if redisCSV.MatchString(row) {
 		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
-		return
-	}
-	if fields := strings.Split(strings.Trim(row, `"`), `","`); strings.HasPrefix(row, `"`) {
-		if len(fields) != len(r.columns) {
-			r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
-			return
-		}
-		cells := map[string]string{}
-		for i, c := range r.columns {
-			cells[c] = fields[i]
-		}
-		r.summary(cells["test"], cells["rps"], cells)
-		return
-	}
-	if strings.Contains(row, "requests per second") && !redisRPS.MatchString(row) {
+	} else if strings.HasPrefix(row, `"`) {
+		r.csv(row)
+	} else if strings.Contains(row, "requests per second") && !redisRPS.MatchString(row) {
 		r.warn("outputUnread", "a line with a rate is not understood: %s", bounded.Text(row, 100))
-		return
-	}
-	if m := redisTitle.FindStringSubmatch(row); m != nil {
+	} else if m := redisTitle.FindStringSubmatch(row); m != nil {
 		r.of(m[1]).report = &redisReport{}
+	} else if r.run != nil && r.run.report != nil {
+		r.reportLine(row, r.run.report)
+	} else if redisDone.MatchString(row) {
+		r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
+	}
+}
+
+// progress takes the rate of 250 ms.
+func (r *redis) progress(m []string) {
+	rate, err := strconv.ParseFloat(m[2], 64)
+	if err != nil {
 		return
 	}
-	if r.run == nil || r.run.report == nil {
-		if redisDone.MatchString(row) {
-			r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
-		}
-		return
+	run := r.of(m[1])
+	if run.rates = append(run.rates, rate); len(run.rates) > 1 { // the first is printed at once
+		run.overall, _ = strconv.ParseFloat(m[3], 64) // or NaN, at first
 	}
-	report := r.run.report
+}
+
+// reportLine takes a line of the report of the test that runs.
+func (r *redis) reportLine(row string, report *redisReport) {
 	if m := redisDone.FindStringSubmatch(row); m != nil {
 		report.requests, _ = strconv.ParseInt(m[1], 10, 64)
 	} else if row == "  multi-thread: yes" {
@@ -190,6 +174,20 @@ func (r *redis) readLine(row string) {
 		report.setSummary(m[1:])
 		r.endRun()
 	}
+}
+
+// csv takes a row of --csv, whose header was read.
+func (r *redis) csv(row string) {
+	fields := strings.Split(strings.Trim(row, `"`), `","`)
+	if len(fields) != len(r.columns) {
+		r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
+		return
+	}
+	cells := map[string]string{}
+	for i, c := range r.columns {
+		cells[c] = fields[i]
+	}
+	r.summary(cells["test"], cells["rps"], cells)
 }
 
 // summary ends a test whose report is one line: a rate, and perhaps some latencies in ms by the name of their column.
