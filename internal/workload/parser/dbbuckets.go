@@ -83,14 +83,8 @@ func (l *dbLatency) histogram() (*hist.Histogram, error) {
 			return h, fmt.Errorf("invalid bucket (%d, %d] with %d values", b.low, b.high, b.n)
 		}
 		sum += b.n
-		low, high := float64(b.low)*1000, float64(b.high)*1000
-		steps := min(b.n, dbSteps)
-		for i := range steps {
-			v := low + (high-low)*(float64(i)+0.5)/float64(steps)
-			v = min(max(v, float64(l.min)*1000), float64(l.max)*1000)
-			if err := h.RecordN(int64(v), b.n*(i+1)/steps-b.n*i/steps); err != nil {
-				return h, err
-			}
+		if err := recordEvenly(h, float64(b.low)*1000, float64(b.high)*1000, b.n, l.min*1000, l.max*1000); err != nil {
+			return h, err
 		}
 	}
 	switch total := l.average * 1000 * float64(l.n); {
