@@ -72,9 +72,10 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 	@hack/verify.sh
 
 .PHONY: corpus
-corpus: deps build workload-servers object-peers ## make the corpora of the readers anew with the real programs (fio, pgbench, redis-benchmark, sysbench, warp)
+corpus: deps build workload-servers object-peers ## make the corpora of the readers anew with the real programs (hack/corpus)
 	hack/corpus/fio.sh internal/workload/parser/testdata/corpus/fio
 	hack/corpus/databases.sh internal/workload/parser/testdata/corpus
+	hack/corpus/applications.sh internal/workload/parser/testdata/corpus '$(OUT)/workloads'
 	hack/packages.sh zstd=zstd
 	hack/corpus/warp.sh internal/workload/parser/testdata/corpus/warp '$(OUT)/peers/warp' bin/cnsbench
 

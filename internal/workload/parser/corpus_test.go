@@ -94,7 +94,8 @@ func TestSysbenchCheckpoints(t *testing.T) {
 	}
 	second := times[1] - times[0]
 	for name, want := range map[string]float64{"read.iops": (reads[0]*times[0] + reads[1]*second) / times[1],
-		"events": events[0] + events[1], "latency.max": slices.Max(of("max")) * 1e6, "latency.min": slices.Min(of("min")) * 1e6} {
+		"events": events[0] + events[1], "latency.max": slices.Max(of("max")) * 1e6,
+		"latency.min": slices.Min(of("min")) * 1e6} {
 		if math.Abs(got[name]-want) > 1e-6*want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)
 		}

@@ -90,6 +90,7 @@ type dbResult struct {
 	name       string
 	figures    []metric.Scalar
 	seconds    float64
+	operations float64
 	latencies  []*dbLatency
 	found, all string // keys of a benchmark that reads
 	unread     string // the line, if a part of it is not understood
@@ -139,19 +140,23 @@ func (d *dbBench) readErrors(text string) {
 
 // Lines of db_bench's stdout.
 var (
-	dbLine  = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds (\d+) operations;(.*)$`)
+	dbLine = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds ` +
+		`(\d+) operations;(.*)$`)
 	dbData  = regexp.MustCompile(`([\d.]+) MB/s`)
 	dbSeen  = regexp.MustCompile(`\((\d+) of (\d+) found\)`)
 	dbKind  = regexp.MustCompile(`^Microseconds per (\w+):$`)
 	dbWait  = regexp.MustCompile(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
 	dbAfter = regexp.MustCompile(`(?m)^(?:Microseconds per \w+|STATISTICS):$`)
-	dbSlow  = regexp.MustCompile(`^WARNING: (.*(?:slow|Optimization).*)$`)
+	// dbUnread is a part of a result or of a histogram that no other pattern matches.
+	dbUnread   = regexp.MustCompile(`micros/op | ops/sec |^Microseconds per |^[(\[].* \] |^rocksdb\.stall\.micros `)
+	dbRepeated = regexp.MustCompile(`(?m)^\S+ \[(?:AVG|MEDIAN) +\d+ runs\] : .*\n`)
+	dbSlow     = regexp.MustCompile(`^WARNING: (.*(?:slow|Optimization).*)$`)
 )
 
 func (d *dbBench) readText(r *dbRun, text string) {
-	// Histograms and statistics end in an empty line each, and are the last that db_bench prints.
+	// Histograms and statistics end in an empty line each. After them there are only the means of repeated benchmarks.
 	r.cut = text != "" && !strings.HasSuffix(text, "\n") ||
-		dbAfter.MatchString(text) && !strings.HasSuffix(text, "\n\n")
+		dbAfter.MatchString(text) && !strings.HasSuffix(dbRepeated.ReplaceAllString(text, ""), "\n\n")
 	var now *dbResult
 	var latency *dbLatency
 	for row := range strings.Lines(text) {
@@ -174,9 +179,9 @@ func (d *dbBench) readText(r *dbRun, text string) {
 			if !slices.ContainsFunc(d.res.Warnings, func(w Warning) bool { return w.Code == "dbBenchSlow" }) {
 				d.warn("dbBenchSlow", "db_bench says: %s", m[1])
 			}
-		} else if latency != nil {
-			latency.read(row)
-		} else if dbBucketLine.MatchString(row) || strings.HasPrefix(row, "rocksdb.stall.micros ") {
+		} else if latency != nil && latency.read(row) {
+			continue
+		} else if dbUnread.MatchString(row) {
 			r.unread.add(r.name, row)
 		}
 	}
@@ -187,6 +192,7 @@ func newDBResult(m []string) *dbResult {
 	b.add(rocksAverage, m[2], 1000)
 	b.add(rocksOps, m[3], 1)
 	b.seconds, _ = strconv.ParseFloat(m[4], 64)
+	b.operations, _ = strconv.ParseFloat(m[5], 64)
 	b.add(rocksCount, m[5], 1)
 	if rate := dbData.FindStringSubmatch(m[6]); rate == nil && strings.Contains(m[6], "MB/s") {
 		b.unread = m[0]
@@ -271,6 +277,7 @@ func (d *dbBench) result(r *dbRun, b *dbResult, suffix string) {
 	if b.found == "0" && b.all != "0" && b.name != "readmissing" {
 		d.warn("dbBenchNotFound", "%s: none of %s keys was found: the database has other keys, or none", b.name, b.all)
 	}
+	d.agree(r, b)
 	from := d.start(r)
 	length := min(max(b.seconds, 1e-3), maxDBSeconds)
 	for _, l := range b.latencies {
@@ -290,6 +297,18 @@ func (d *dbBench) result(r *dbRun, b *dbResult, suffix string) {
 		}
 		d.res.Totals = append(d.res.Totals, metric.Histogram{Metric: of.Name + suffix, Unit: of.Unit, Basis: "service",
 			From: from, To: from + op.Time(length*float64(time.Second)), Hist: h})
+	}
+}
+
+// agree warns of histograms of more operations than the benchmark had: the result of the one that follows is missing.
+func (d *dbBench) agree(r *dbRun, b *dbResult) {
+	n := int64(0)
+	for _, l := range b.latencies {
+		n += l.n
+	}
+	if float64(n) > b.operations {
+		d.warn("figuresMissing", "%s: %s has %.0f operations, its histograms %d: a line is missing", r.name, b.name,
+			b.operations, n)
 	}
 }
 

@@ -35,8 +35,8 @@ var (
 // maxDBMicros is the greatest accepted value of a bucket. RocksDB's last bucket ends beyond it.
 const maxDBMicros = int64(math.MaxInt64 / 1000)
 
-// read reads one line of the histogram.
-func (l *dbLatency) read(row string) {
+// read reads one line of the histogram; false: it is none.
+func (l *dbLatency) read(row string) bool {
 	if m := dbCount.FindStringSubmatch(row); m != nil {
 		l.n, _ = strconv.ParseInt(m[1], 10, 64)
 		l.average, _ = strconv.ParseFloat(m[2], 64)
@@ -55,7 +55,10 @@ func (l *dbLatency) read(row string) {
 		if err == nil {
 			l.buckets = append(l.buckets, dbBucket{micros(m[1]), micros(m[2]), n})
 		}
+	} else {
+		return false
 	}
+	return true
 }
 
 // micros converts digits to at most maxDBMicros.
@@ -80,14 +83,8 @@ func (l *dbLatency) histogram() (*hist.Histogram, error) {
 			return h, fmt.Errorf("invalid bucket (%d, %d] with %d values", b.low, b.high, b.n)
 		}
 		sum += b.n
-		low, high := float64(b.low)*1000, float64(b.high)*1000
-		steps := min(b.n, dbSteps)
-		for i := range steps {
-			v := low + (high-low)*(float64(i)+0.5)/float64(steps)
-			v = min(max(v, float64(l.min)*1000), float64(l.max)*1000)
-			if err := h.RecordN(int64(v), b.n*(i+1)/steps-b.n*i/steps); err != nil {
-				return h, err
-			}
+		if err := recordEvenly(h, float64(b.low)*1000, float64(b.high)*1000, b.n, l.min*1000, l.max*1000); err != nil {
+			return h, err
 		}
 	}
 	switch total := l.average * 1000 * float64(l.n); {

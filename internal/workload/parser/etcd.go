@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -22,9 +24,10 @@ var (
 	etcdFailed = declare("failed", metric.Count, metric.Quantity, metric.Lower, "puts that failed")
 	etcdRPS    = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
 		"puts per second while rounds ran, and by second").Principal(1)
-	etcdAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower, "mean latency of a put (service), and by second")
-	etcdMin     = declare("latency.min", metric.Nanoseconds, metric.Least, metric.Lower, "the least latency of a put")
-	etcdMax     = declare("latency.max", metric.Nanoseconds, metric.Greatest, metric.Lower,
+	etcdAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
+		"mean latency of a put (service), and by second")
+	etcdMin = declare("latency.min", metric.Nanoseconds, metric.Least, metric.Lower, "the least latency of a put")
+	etcdMax = declare("latency.max", metric.Nanoseconds, metric.Greatest, metric.Lower,
 		"the greatest latency of a put")
 	etcdStddev = declare("latency.stddev", metric.Nanoseconds, metric.Statistic, metric.Lower,
 		"standard deviation of the latency")
@@ -66,7 +69,8 @@ func Etcd(in Input) (Result, error) {
 	case e.before != "":
 		e.warn("etcdTruncated", "the benchmark of etcd ended before its first report")
 	case len(e.res.Warnings) == 0:
-		return e.res, errors.New("etcd: there is no report: name the file of the benchmark's stdout (*.txt) among the outputs")
+		return e.res, errors.New("etcd: there is no report: name the file of the benchmark's stdout (*.txt) among the " +
+			"outputs")
 	}
 	return e.res, nil
 }
@@ -97,12 +101,11 @@ func (e *etcd) read(name, text string) {
 
 // etcdRound is one report.
 type etcdRound struct {
-	figures   map[string]float64 // of the summary by name, in seconds or 1/s
-	quantiles map[string]float64 // by percent, in seconds
+	figures   map[string]float64 // of the summary by name, and of the percentiles by percent; in seconds or 1/s
 	puts      float64
-	allBins   bool // what follows the bins of the histogram was read
 	samples   []etcdSample
 	ended     float64 // Unix seconds; 0: unknown
+	histogram bool    // the bins are over
 }
 
 // etcdSample is what a report says of one second.
@@ -118,67 +121,95 @@ func (r *etcdRound) took() float64 { return r.figures["Total"] }
 // etcdSecond sums the samples of one second.
 type etcdSecond struct{ puts, latency, covered float64 }
 
-// Lines of a report.
+// etcdLines are the lines of a report, with what they say of its round.
+var etcdLines = []struct {
+	of   *regexp.Regexp
+	read func(r *etcdRound, m []string)
+}{
+	{regexp.MustCompile(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t([\d.]+)(?: secs\.)?$`),
+		(*etcdRound).figure},
+	{regexp.MustCompile(`^  ([\d.]+)% in ([\d.]+) secs\.$`), (*etcdRound).figure},
+	{regexp.MustCompile(`^  [\d.]+ \[(\d{1,12})\]\t\|∎*$`),
+		func(r *etcdRound, m []string) { r.puts += etcdNumber(m[1]) }},
+	{regexp.MustCompile(`^(\d{9,10}),[^,]+,([^,]+),[^,]+,(\d{1,12})$`), (*etcdRound).sample},
+	{regexp.MustCompile(`^Latency distribution:$`), func(r *etcdRound, _ []string) { r.histogram = true }},
+	{regexp.MustCompile(`^$|^Response time histogram:$|^Sample in one second |^UNIX-SECOND,`),
+		func(*etcdRound, []string) {}},
+}
+
+// Lines after a report.
 var (
-	etcdFigure = regexp.MustCompile(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t(\S+)(?: secs\.)?$`)
-	etcdBin    = regexp.MustCompile(`^  \S+ \[(\d{1,12})\]\t\|`)
-	etcdShare  = regexp.MustCompile(`^  ([\d.]+)% in (\S+) secs\.$`)
-	etcdRow    = regexp.MustCompile(`^(\d{9,10}),(\S+),(\S+),(\S+),(\d{1,12})$`)
-	etcdError  = regexp.MustCompile(`^  \[(\d{1,12})\]\t(.*)$`)
-	etcdEnd    = regexp.MustCompile(`^cnsbench: put ended at (\d{9,10}\.\d{1,9})$`)
+	etcdError = regexp.MustCompile(`^  \[(\d{1,12})\]\t(.*)$`)
+	etcdEnd   = regexp.MustCompile(`^cnsbench: put ended at (\d{9,10}\.\d{1,9})$`)
 )
 
 // readText reads the reports of one file; a half-written one is left out.
 func (e *etcd) readText(name, text string) {
 	var r *etcdRound
-	complete := func() {
-		if r != nil && r.valid() {
-			e.rounds = append(e.rounds, r)
-		} else if r != nil {
-			e.warn("outputUnread", "%s has an incomplete report", name)
-		}
-		r = nil
-	}
+	var unread unreadLines
+	errorsFollow := false
 	for row := range strings.Lines(text) {
 		row, whole := strings.CutSuffix(row, "\n")
-		if !whole {
-			break
-		}
-		if row == "Summary:" {
-			complete()
-			r = &etcdRound{figures: map[string]float64{}, quantiles: map[string]float64{}}
-		} else if m := etcdError.FindStringSubmatch(row); m != nil {
-			e.failed += etcdNumber(m[1])
-			if e.reason == "" {
-				e.reason = m[2][:min(len(m[2]), 200)]
-			}
-		} else if r != nil && r.read(row) {
-			complete()
+		ended, failed := etcdEnd.FindStringSubmatch(row), etcdError.FindStringSubmatch(row)
+		switch {
+		case !whole:
+			e.warn("etcdTruncated", "%s ends within a line: %s", name, bounded.Text(row, 100))
+		case row == "Summary:":
+			e.endRound(name, r)
+			r = &etcdRound{figures: map[string]float64{}}
+		case row == "Error distribution:":
+			errorsFollow = true
+		case failed != nil:
+			errorsFollow = false
+			e.failed += etcdNumber(failed[1])
+			e.reason = cmp.Or(e.reason, failed[2][:min(len(failed[2]), 200)])
+		case ended != nil && r != nil:
+			r.ended = etcdNumber(ended[1])
+			e.endRound(name, r)
+			r = nil
+		case ended == nil && row != "" && (r == nil || !r.read(row)):
+			unread.add(name, row)
 		}
 	}
-	complete()
+	e.endRound(name, r)
+	unread.warn(&e.res)
+	if errorsFollow {
+		e.warn("figuresMissing", "%s has a distribution of errors without a number", name)
+	}
 }
 
-// read takes one line of the report, and says whether it is the last.
-func (r *etcdRound) read(row string) bool {
-	if m := etcdFigure.FindStringSubmatch(row); m != nil {
-		r.figures[m[1]] = etcdNumber(m[2])
-	} else if m := etcdBin.FindStringSubmatch(row); m != nil {
-		r.puts += etcdNumber(m[1])
-	} else if row == "Latency distribution:" {
-		r.allBins = true
-	} else if m := etcdShare.FindStringSubmatch(row); m != nil {
-		r.quantiles[m[1]] = etcdNumber(m[2])
-	} else if m := etcdRow.FindStringSubmatch(row); m != nil {
-		unix, _ := strconv.ParseInt(m[1], 10, 64) // digits all
-		if average, err := time.ParseDuration(m[3]); err == nil && average >= 0 {
-			r.samples = append(r.samples, etcdSample{unix: unix, average: average, puts: etcdNumber(m[5])})
+// endRound takes a report whose lines are read.
+func (e *etcd) endRound(name string, r *etcdRound) {
+	switch {
+	case r == nil:
+	case r.valid():
+		e.rounds = append(e.rounds, r)
+		if missing := r.missing(); missing != "" {
+			e.warn("figuresMissing", "%s: %s", name, missing)
 		}
-	} else if m := etcdEnd.FindStringSubmatch(row); m != nil {
-		r.ended = etcdNumber(m[1])
-		return true
+	default:
+		e.warn("outputUnread", "%s has an incomplete report", name)
+	}
+}
+
+// read takes one line of the report; false: it is none.
+func (r *etcdRound) read(row string) bool {
+	for _, l := range etcdLines {
+		if m := l.of.FindStringSubmatch(row); m != nil {
+			l.read(r, m)
+			return true
+		}
 	}
 	return false
+}
+
+func (r *etcdRound) figure(m []string) { r.figures[m[1]] = etcdNumber(m[2]) }
+
+func (r *etcdRound) sample(m []string) {
+	unix, _ := strconv.ParseInt(m[1], 10, 64) // digits all
+	if average, err := time.ParseDuration(m[2]); err == nil && average >= 0 {
+		r.samples = append(r.samples, etcdSample{unix: unix, average: average, puts: etcdNumber(m[3])})
+	}
 }
 
 // maxEtcdNumber bounds figures, so that times in ns fit an int64.
@@ -193,20 +224,35 @@ func etcdNumber(text string) float64 {
 	return v
 }
 
-// valid says whether all figures of the report are known.
+// valid says whether the figures of the report are known.
 func (r *etcdRound) valid() bool {
 	for _, name := range []string{"Total", "Slowest", "Fastest", "Average", "Stddev", "Requests/sec"} {
-		if v, ok := r.figures[name]; !ok || !finite(v) {
+		if _, ok := r.figures[name]; !ok {
 			return false
 		}
 	}
-	for _, v := range r.quantiles {
+	for _, v := range r.figures {
 		if !finite(v) {
 			return false
 		}
 	}
-	return r.allBins && r.took() > 0 && r.puts > 0 && finite(r.puts) &&
-		!slices.ContainsFunc(r.samples, func(s etcdSample) bool { return !finite(s.puts) })
+	return r.histogram && r.took() > 0 && r.puts > 0 && finite(r.puts)
+}
+
+// missing says what a valid report lacks: puts of its histogram, which are Total × Requests/sec (four decimals each,
+// without --precise), and a percentile, of which each has at least one put beyond it.
+func (r *etcdRound) missing() string {
+	rate := r.figures["Requests/sec"]
+	if puts := rate * r.took(); math.Abs(puts-r.puts) > 0.01+1e-4*(rate+r.took()) {
+		return fmt.Sprintf("the histogram has %.0f puts, the rate and the time give %.1f: lines are missing", r.puts, puts)
+	}
+	for percent, least := range map[string]float64{"10": 2, "25": 2, "50": 2, "75": 4, "90": 10, "95": 20, "99": 100,
+		"99.9": 1000} {
+		if _, ok := r.figures[percent]; !ok && r.puts >= least {
+			return "the report has no percentile " + percent
+		}
+	}
+	return ""
 }
 
 // results adds the metrics.
@@ -241,10 +287,6 @@ func (e *etcd) results() {
 	}
 }
 
-func (e *etcd) scalar(of metric.Declaration, v float64) {
-	e.res.Scalars = append(e.res.Scalars, of.Scalar(v))
-}
-
 // summary adds the figures of all rounds together; those of one round as they are printed.
 func (e *etcd) summary() {
 	var puts, took, latency, squares float64
@@ -272,7 +314,7 @@ func (e *etcd) summary() {
 	for _, share := range slices.Sorted(maps.Keys(etcdQuantiles)) {
 		greatest, all := 0.0, true
 		for _, r := range e.rounds {
-			v, ok := r.quantiles[share]
+			v, ok := r.figures[share]
 			greatest, all = max(greatest, v), all && ok
 		}
 		if all {

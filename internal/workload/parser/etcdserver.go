@@ -59,7 +59,7 @@ func etcdDifference(before, after, family string) (h *hist.Histogram, capped boo
 				capped, bound = true, low+1
 			}
 			most = bound
-			if err := recordEvenly(h, low, bound, int64(n-counted)); err != nil {
+			if err := recordEvenly(h, low, bound, int64(n-counted), 0, math.MaxInt64); err != nil {
 				return nil, false, err
 			}
 		}
@@ -88,12 +88,12 @@ func etcdFamily(text, name string) (*dto.Histogram, error) {
 	return f.Metric[0].Histogram, nil
 }
 
-// recordEvenly records n values that are spread evenly over a bucket.
-func recordEvenly(h *hist.Histogram, low, high float64, n int64) error {
+// recordEvenly records n values that are spread evenly over a bucket, but none below the least or above the most.
+func recordEvenly(h *hist.Histogram, low, high float64, n, least, most int64) error {
 	steps := min(n, dbSteps)
 	for i := range steps {
 		v := low + (high-low)*(float64(i)+0.5)/float64(steps)
-		if err := h.RecordN(int64(v), n*(i+1)/steps-n*i/steps); err != nil {
+		if err := h.RecordN(min(max(int64(v), least), most), n*(i+1)/steps-n*i/steps); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,8 @@ func (f *fioRun) load() error {
 		return fmt.Errorf("fio: %w", err)
 	}
 	if !found {
-		return errors.New("fio: there is no *.json and no *_clat_hist.*.log: run fio with --output-format=json+ --output=FILE.json, and name the file among the outputs")
+		return errors.New("fio: there is no *.json and no *_clat_hist.*.log: run fio with --output-format=json+ " +
+			"--output=FILE.json, and name the file among the outputs")
 	}
 	slices.SortStableFunc(f.logs, func(a, b fioLog) int { return a.number - b.number })
 	return nil

@@ -489,7 +489,9 @@ func TestBins(t *testing.T) {
 }
 
 func TestFioTime(t *testing.T) {
-	for s, want := range map[string]time.Duration{"5": 5 * time.Second, "2s": 2 * time.Second, "500ms": 500 * time.Millisecond, "1.5m": 90 * time.Second, "3us": 3 * time.Microsecond, "1H": time.Hour, "x": 0, "": 0, "5y": 0} {
+	for s, want := range map[string]time.Duration{"5": 5 * time.Second, "2s": 2 * time.Second,
+		"500ms": 500 * time.Millisecond, "1.5m": 90 * time.Second, "3us": 3 * time.Microsecond, "1H": time.Hour, "x": 0,
+		"": 0, "5y": 0} {
 		if got := fioTime(s); got != want {
 			t.Errorf("%q: %v, want %v", s, got, want)
 		}
@@ -499,7 +501,8 @@ func TestFioTime(t *testing.T) {
 func TestHistRowRefused(t *testing.T) {
 	zeros := strings.Repeat(", 0", fioBins)
 	for name, line := range map[string]string{
-		"time": "x, 0, 4096" + zeros, "direction": "1, 7, 4096" + zeros, "many counts": "1, 0, 4096, 0" + zeros, "few counts": "1, 0, 4096, 0, 0, 0",
+		"time": "x, 0, 4096" + zeros, "direction": "1, 7, 4096" + zeros, "many counts": "1, 0, 4096, 0" + zeros,
+		"few counts":     "1, 0, 4096, 0, 0, 0",
 		"negative count": "1, 0, 4096" + zeros[:len(zeros)-1] + "-1", "no counts": "1, 0, 4096",
 		"absurd time": "99999999999999, 0, 4096" + zeros, "count": "1, 0, 4096" + zeros[:len(zeros)-1] + "x",
 	} {

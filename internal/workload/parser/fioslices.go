@@ -62,7 +62,8 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 		if f.in.AtWall != nil {
 			return f.in.AtWall(ms * int64(time.Millisecond))
 		}
-		f.warn("placement", "log_unix_epoch=1, but the wall clock of the container is not joined to the run's: slices count from 1970")
+		f.warn("placement", "log_unix_epoch=1, but the wall clock of the container is not joined to the run's: slices "+
+			"count from 1970")
 		return at
 	}
 	if j != nil && f.in.AtWall != nil && j.report.TimestampMs > 0 {
@@ -70,7 +71,8 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 			f.label(j))
 		return f.in.AtWall(j.report.TimestampMs*int64(time.Millisecond)) - op.Time(j.runtime()) + at
 	}
-	f.warn("placement", "without log_unix_epoch=1 the log is placed by the container's start: early by the time that fio took to lay out its files")
+	f.warn("placement", "without log_unix_epoch=1 the log is placed by the container's start: early by the time that "+
+		"fio took to lay out its files")
 	if j != nil {
 		at += op.Time(j.ramp())
 	}

@@ -28,7 +28,8 @@ func newFioWindows(rows []*histRow, step time.Duration) *fioWindows {
 	return &fioWindows{step: w.step, known: true}
 }
 
-// next returns the latest possible end of the window of the next row, which has a stamp: the stamp, if no more is known.
+// next returns the latest possible end of the window of the next row, which has a stamp: the stamp, if no more is
+// known.
 func (w *fioWindows) next(stamp int64) int64 {
 	switch {
 	case !w.known:

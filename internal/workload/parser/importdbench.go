@@ -40,8 +40,8 @@ func readDbench(text string) (*imported.Report, error) {
 		rest = "= Dbench Summary =\n" + rest
 	}
 	err := d.lines(rest, line, []linePattern{
-		{dbenchBegin, d.begin}, {dbenchRule, nil}, {regexp.MustCompile(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`),
-			nil},
+		{dbenchBegin, d.begin}, {dbenchRule, nil},
+		{regexp.MustCompile(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`), nil},
 		{dbenchRandom, func(m []string) error {
 			return d.add("Random read IOPS", "IOPS", m[1], "Random write IOPS", "IOPS", m[2], "Random read bandwidth", "MiB/s",
 				m[3],
@@ -133,9 +133,9 @@ func (d *dbenchSummary) end() {
 		few, many := dbenchLatencyDepth*1e9/latency, dbenchDepth*1e9/latency
 		if few > margin*iops || iops > margin*many {
 			d.flag(imported.Warning, "latencyDoubtful",
-				"%s%s latency of %.3g ms cannot be with %.0f IOPS: at depth %d it makes "+
-					"%.0f IOPS; the unit that dbench prints may be wrong (it takes what fio prints as msec for usec)", first, direction,
-				latency/1e6, iops, dbenchLatencyDepth, few)
+				"%s%s latency of %.3g ms cannot be with %.0f IOPS: at depth %d it makes %.0f IOPS; the unit that dbench "+
+					"prints may be wrong (it takes what fio prints as msec for usec)", first, direction, latency/1e6, iops,
+				dbenchLatencyDepth, few)
 		}
 	}
 }

@@ -124,9 +124,9 @@ func alike(jobs []*fioJob) (groups [][]*fioJob) {
 // fioIrrelevant are the beginnings of names of options that say where files are, what is logged, and how it is
 // reported.
 var fioIrrelevant = []string{"name", "description", "directory", "filename", "opendir", "write_", "log_",
-	"per_job_logs",
-	"group_reporting", "percentile_list", "clat_percentiles", "lat_percentiles", "slat_percentiles", "disable_", "bwavgtime",
-	"iopsavgtime", "status_interval", "unlink", "create_", "randseed", "rand_seed", "thread", "stonewall",
+	"per_job_logs", "group_reporting", "percentile_list", "clat_percentiles", "lat_percentiles",
+	"slat_percentiles", "disable_", "bwavgtime", "iopsavgtime", "status_interval", "unlink", "create_", "randseed",
+	"rand_seed", "thread", "stonewall",
 	"wait_for_previous", "exitall", "iolog", "uid", "gid"}
 
 // fioDefaults are the values of the options that decide most, where a job file does not have them.

@@ -13,20 +13,23 @@ import (
 
 // Lines of fio's report for people (show_thread_status_normal and show_ddir_status in fio's stat.c).
 var (
-	fioTextSettings = regexp.MustCompile(`^(?:<\S+> )?(.+): \(g=\d+\): rw=(\S+), bs=\(R\) (\d+)(B|KiB|MiB)-\S+, \(W\) (\d+)(B|KiB|MiB)-\S+, ` +
-		`\(T\) \S+, ioengine=(\S+), iodepth=(\d+)$`)
-	fioTextJob      = regexp.MustCompile(`^(.+): \(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)(.*?): pid=(\d+): .*$`)
-	fioTextRate     = regexp.MustCompile(`^(read|write|trim|mixed)\s*: IOPS=([0-9.]+[kM]?), BW=([0-9.]+(?:[KMGT]i?)?B/s) \(.*\)\(.*\)(?:; .*)?$`)
-	fioTextLatency  = regexp.MustCompile(`^(slat|clat|lat|sync) \((nsec|usec|msec)\): min=\s*\S+, max=\s*\S+, avg=\s*([0-9.]+), stdev=\s*\S+$`)
+	fioTextSettings = regexp.MustCompile(`^(?:<\S+> )?(.+): \(g=\d+\): rw=(\S+), bs=\(R\) (\d+)(B|KiB|MiB)-\S+, ` +
+		`\(W\) (\d+)(B|KiB|MiB)-\S+, \(T\) \S+, ioengine=(\S+), iodepth=(\d+)$`)
+	fioTextJob  = regexp.MustCompile(`^(.+): \(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)(.*?): pid=(\d+): .*$`)
+	fioTextRate = regexp.MustCompile(`^(read|write|trim|mixed)\s*: IOPS=([0-9.]+[kM]?), ` +
+		`BW=([0-9.]+(?:[KMGT]i?)?B/s) \(.*\)\(.*\)(?:; .*)?$`)
+	fioTextLatency = regexp.MustCompile(`^(slat|clat|lat|sync) \((nsec|usec|msec)\): min=\s*\S+, max=\s*\S+, ` +
+		`avg=\s*([0-9.]+), stdev=\s*\S+$`)
 	fioTextTitle    = regexp.MustCompile(`^(slat|clat|lat|sync) percentiles \((nsec|usec|msec)\):$`)
 	fioTextRow      = regexp.MustCompile(`^\|(\s*[0-9.]+th=.*)$`)
 	fioTextCell     = regexp.MustCompile(`([0-9.]+)th=\[\s*([0-9.]+[kM]?)\]`)
 	fioTextSync     = regexp.MustCompile(`^fsync/fdatasync/sync_file_range:$`)
 	fioTextStarting = regexp.MustCompile(`^(?:<\S+> )?Starting (.+)$`)
 	fioTextStarted  = regexp.MustCompile(`(\d+) (?:process|thread)`)
-	fioTextLeftOut  = regexp.MustCompile(`^(fio-\d|Run status group|Disk stats|bw \(|iops\s*:|lat \([num]sec\)\s*:|cpu\s*:|` +
-		`IO depths\s*:|submit\s*:|complete\s*:|issued (rwts?:|r/w)|latency\s*:|(READ|WRITE|TRIM|MIXED): |\S+: ios=|Jobs: \d|` +
-		`<\S+> |hostname=|.*: Laying out IO file|clat prio|steadystate|\.\.\.$|fio: |note: |terminate|md\d+:|All clients)`)
+	fioTextLeftOut  = regexp.MustCompile(`^(fio-\d|Run status group|Disk stats|bw \(|iops\s*:|lat \([num]sec\)\s*:|` +
+		`cpu\s*:|IO depths\s*:|submit\s*:|complete\s*:|issued (rwts?:|r/w)|latency\s*:|(READ|WRITE|TRIM|MIXED): |` +
+		`\S+: ios=|Jobs: \d|<\S+> |hostname=|.*: Laying out IO file|clat prio|steadystate|\.\.\.$|fio: |note: |terminate|` +
+		`md\d+:|All clients)`)
 	fioTextTerse = regexp.MustCompile(`^[345];fio-`)
 )
 

@@ -17,8 +17,9 @@ var (
 	kbenchSetting = regexp.MustCompile(`^(SIZE|Size|QUICK MODE|Quick Mode|CPU Idleness Profiling): ?(.*)$`)
 	kbenchTitle   = regexp.MustCompile(`^(IOPS|Bandwidth in KiB/sec|Latency in ns) \(Read/Write\)$`)
 	kbenchRow     = regexp.MustCompile(`^(Random|Sequential): +(\S*) / (\S*?)(?: +vs +(\S*) / (\S*) +: +.*)?$`)
-	kbenchLeftOut = regexp.MustCompile(`^(=+$|TEST_\w+: |Benchmarking \S+\.fio into |CPU Idleness: |.+ vs .+ : +Change$|QUICK MODE ENABLED$)`)
-	kbenchNumber  = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})*$|^[0-9]+$`)
+	kbenchLeftOut = regexp.MustCompile(`^(=+$|TEST_\w+: |Benchmarking \S+\.fio into |CPU Idleness: |` +
+		`.+ vs .+ : +Change$|QUICK MODE ENABLED$)`)
+	kbenchNumber = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})*$|^[0-9]+$`)
 )
 
 func isKbench(text string) bool {

@@ -20,8 +20,8 @@ var (
 	kubestrSide    = regexp.MustCompile(`^(read|write|trim):$`)
 	kubestrFigures = regexp.MustCompile(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`)
 	kubestrGlobal  = regexp.MustCompile(`^Global options - (.*)$`)
-	kubestrLeftOut = regexp.MustCompile(`^(PVC (created|deleted)|Pod (created|deleted)|Running FIO test|Elapsed time-|FIO version - |` +
-		`iops: min=|bw\(KiB/s\): min=|\S+: ios=|- +OK$)`)
+	kubestrLeftOut = regexp.MustCompile(`^(PVC (created|deleted)|Pod (created|deleted)|Running FIO test|Elapsed time-|` +
+		`FIO version - |iops: min=|bw\(KiB/s\): min=|\S+: ios=|- +OK$)`)
 	kubestrDisk = regexp.MustCompile(`^Disk stats \(read/write\):$`)
 )
 

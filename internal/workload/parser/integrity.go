@@ -21,7 +21,8 @@ import (
 var (
 	integrityWrites = declare("writes", metric.Count, metric.Quantity, "",
 		"writes of blocks, up to the last that is known to be synced")
-	integrityIOPS   = declare("write"+metric.IOPS, metric.PerSecond, metric.Rate, "", "writes per second, with the syncs between")
+	integrityIOPS = declare("write"+metric.IOPS, metric.PerSecond, metric.Rate, "", "writes per second, with the "+
+		"syncs between")
 	integrityChecks = declare("checks", metric.Count, metric.Quantity, "",
 		"images of the volume that were checked; of the workload, at its start and its end")
 	integrityChecked    = declare("blocks", metric.Count, metric.Quantity, "", "blocks that were read and checked")
@@ -206,7 +207,8 @@ func (p *integrityRun) writes(acks []integrity.Ack) {
 		series.Points[second].Value += float64(a.Generation - acks[i].Generation)
 	}
 	if far > 0 {
-		p.warn("outputUnread", "%d writes were acknowledged before the first one, or more than %d s after it: the rate lacks them",
+		p.warn("outputUnread", "%d writes were acknowledged before the first one, or more than %d s after it: the rate "+
+			"lacks them",
 			far, maxCells)
 	}
 	if n := len(series.Points); n > 1 { // the last second is not whole

@@ -111,7 +111,8 @@ func TestIntegrityParser(t *testing.T) {
 }
 
 func TestIntegrityBadOutput(t *testing.T) {
-	for _, files := range []fstest.MapFS{{}, {"output/acks": {Data: []byte("noise\n")}}, {"image.json": {Data: []byte("{")}}} {
+	for _, files := range []fstest.MapFS{{}, {"output/acks": {Data: []byte("noise\n")}},
+		{"image.json": {Data: []byte("{")}}} {
 		if got, err := Integrity(Input{Files: files}); err == nil {
 			t.Errorf("%v: %+v", files, got)
 		}
@@ -122,7 +123,8 @@ func FuzzIntegrity(f *testing.F) {
 	f.Add("stream 0000000000000007\n1000000000 100\n", `{"checked":1,"newest":5,"counts":{"torn":1},"missing":[4]}`)
 	f.Add("stream 7", `{}`)
 	f.Fuzz(func(_ *testing.T, acks, report string) {
-		files := fstest.MapFS{"acks": {Data: []byte(acks)}, "image.json": {Data: []byte(report)}, "end.json": {Data: []byte(report)}}
+		files := fstest.MapFS{"acks": {Data: []byte(acks)}, "image.json": {Data: []byte(report)},
+			"end.json": {Data: []byte(report)}}
 		_, _ = Integrity(Input{Files: files, Earlier: wrote(files, 0), Made: &Interval{1, 2},
 			AtWall: func(unix int64) op.Time { return op.Time(unix) }})
 	})

@@ -72,45 +72,60 @@ func Megahit(in Input) (Result, error) {
 // megahit is the work on one log.
 type megahit struct {
 	work
-	stage  string // that runs
-	begun  int    // stages
-	ended  int
-	stages map[string]float64 // seconds
-	failed string
-	done   bool
+	stage    string             // that runs
+	runs     bool               // it has begun, and not ended
+	unpaired int                // lines of beginnings and ends of stages without the other
+	stages   map[string]float64 // seconds
+	failed   string
+	done     bool
 }
 
-// Lines of the log. Those of a stage are written as Python prints bytes.
+// Lines of the log, after their time. Those of a stage are written as Python prints bytes. Without the time the log
+// repeats messages that it could not write elsewhere.
 var (
 	megahitRow    = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d - (.*)$`)
-	megahitReal   = regexp.MustCompile(` - Real: ([\d.]+)\\t`)
-	megahitResult = regexp.MustCompile(` - (\d+) contigs, total (\d+) bp, .*N50 (\d+) bp$`)
-	megahitEnd    = regexp.MustCompile(` - ALL DONE\. Time elapsed: ([\d.]+) seconds\s*$`)
-	megahitFailed = regexp.MustCompile(`FATAL .*|^\w+Error: .*|option .* not recognized|Exit code -?\d+$`)
+	megahitReal   = regexp.MustCompile(`^b'.* - Real: ([\d.]+)\\t`)
+	megahitResult = regexp.MustCompile(`^(\d+) contigs, total (\d+) bp, .*N50 (\d+) bp$`)
+	megahitEnd    = regexp.MustCompile(`^ALL DONE\. Time elapsed: ([\d.]+) seconds\s*$`)
+	megahitFailed = regexp.MustCompile(`FATAL .*|^\w+Error: .*|option .* not recognized|Cannot find file .*|` +
+		`Exit code -?\d+$`)
 )
 
 func (m *megahit) line(row string) {
-	if s := megahitRow.FindStringSubmatch(row); s != nil {
-		for _, stage := range megahitStages {
-			if strings.HasPrefix(s[1], stage.begin) {
-				m.stage = stage.time.Name
-				m.begun++
-			}
-		}
+	if s := megahitFailed.FindString(row); s != "" && m.failed == "" {
+		m.failed = s[:min(len(s), 200)]
 	}
-	if s := megahitReal.FindStringSubmatch(row); s != nil {
-		if m.ended++; m.stage != "" {
-			m.stages[m.stage] += seconds(s[1])
-		}
-	} else if s := megahitResult.FindStringSubmatch(row); s != nil {
+	stamped := megahitRow.FindStringSubmatch(row)
+	if stamped == nil {
+		return
+	}
+	if s := megahitReal.FindStringSubmatch(stamped[1]); s != nil {
+		m.ends(seconds(s[1]))
+	} else if s := megahitResult.FindStringSubmatch(stamped[1]); s != nil {
 		m.count(megahitContigs, s[1])
 		m.count(megahitBases, s[2])
 		m.count(megahitN50, s[3])
-	} else if s := megahitEnd.FindStringSubmatch(row); s != nil {
+	} else if s := megahitEnd.FindStringSubmatch(stamped[1]); s != nil {
 		m.done = true
 		m.time(megahitElapsed, seconds(s[1]))
-	} else if s := megahitFailed.FindString(row); s != "" && m.failed == "" {
-		m.failed = s[:min(len(s), 200)]
+	}
+	for _, stage := range megahitStages {
+		if strings.HasPrefix(stamped[1], stage.begin) {
+			if m.runs {
+				m.unpaired++
+			}
+			m.stage, m.runs = stage.time.Name, true
+		}
+	}
+}
+
+// ends is the end of a stage, which took some seconds.
+func (m *megahit) ends(took float64) {
+	if !m.runs {
+		m.unpaired++
+	}
+	if m.runs = false; m.stage != "" {
+		m.stages[m.stage] += took
 	}
 }
 
@@ -127,12 +142,12 @@ func seconds(text string) float64 {
 }
 
 func (m *megahit) time(of metric.Declaration, s float64) {
-	m.res.Scalars = append(m.res.Scalars, of.Scalar(math.Round(s*1e6)*float64(time.Microsecond)))
+	m.scalar(of, math.Round(s*1e6)*float64(time.Microsecond))
 }
 
 func (m *megahit) count(of metric.Declaration, text string) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		m.res.Scalars = append(m.res.Scalars, of.Scalar(float64(n)))
+		m.scalar(of, float64(n))
 	}
 }
 
@@ -143,12 +158,15 @@ func (m *megahit) results() {
 			m.time(s.time, spent)
 		}
 	}
+	if m.done && m.runs {
+		m.unpaired++
+	}
+	if m.unpaired > 0 {
+		m.warn("megahitDiffers", "%d stages begin or end only: lines of the log are missing (or --verbose was), and "+
+			"times of stages may be wrong", m.unpaired)
+	}
 	if m.done {
 		m.res.expect(megahitElapsed, megahitContigs, megahitBases, megahitN50)
-		if m.begun != m.ended {
-			m.warn("megahitDiffers", "%d stages begin, %d end: lines of the log are missing, and times of stages may be wrong",
-				m.begun, m.ended)
-		}
 		return
 	}
 	reason := ""

@@ -111,6 +111,15 @@ func (p *pgbench) complete() {
 	if p.scheduled {
 		want = append(want, pgLag)
 	}
+	if has(pgRetried) || has(pgRetries) { // of --max-tries
+		want = append(want, pgRetried, pgRetries)
+	}
+	if has(pgSkipped) || has(pgLate) { // of --latency-limit, the first only with a rate
+		want = append(want, pgLate)
+	}
+	if has(pgLate) && p.scheduled {
+		want = append(want, pgSkipped)
+	}
 	p.res.expect(want...)
 }
 
@@ -183,8 +192,8 @@ var pgFigures = []struct {
 	line    *regexp.Regexp
 	metrics []metric.Declaration
 }{
-	{regexp.MustCompile(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|excluding connections ` +
-		`establishing)\)$`), []metric.Declaration{pgTPS}},
+	{regexp.MustCompile(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|` +
+		`excluding connections establishing)\)$`), []metric.Declaration{pgTPS}},
 	{regexp.MustCompile(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
 	{regexp.MustCompile(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
 	{regexp.MustCompile(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
@@ -202,11 +211,11 @@ var pgFigures = []struct {
 
 // pgLeftOut are lines that have no figures, and the settings that the report repeats. What follows the last line of the
 // whole is of single scripts and statements.
-var pgLeftOut = regexp.MustCompile(`^(pgbench \(|transaction type: |scaling factor: |partition method: |partitions: |query mode: |` +
-	`number of clients: |number of threads: |maximum number of tries: |duration: |number of transactions per client: |` +
-	`number of (serialization|deadlock) failures: |starting vacuum|end\.$|progress: [\d.]+ s, |` +
-	`latency average = [\d.]+ ms \(including failures\)$|tps = [\d.]+ \(including connections establishing\)$|pghost: |` +
-	`cnsbench: )`)
+var pgLeftOut = regexp.MustCompile(`^(pgbench \(|transaction type: |scaling factor: |partition method: |` +
+	`partitions: |query mode: |number of clients: |number of threads: |maximum number of tries: |duration: |` +
+	`number of transactions per client: |number of (serialization|deadlock) failures: |starting vacuum|end\.$|` +
+	`progress: [\d.]+ s, |latency average = [\d.]+ ms \(including failures\)$|` +
+	`tps = [\d.]+ \(including connections establishing\)$|pghost: |cnsbench: )`)
 
 // pgProgress is a line of progress with --progress-timestamp.
 var pgProgress = regexp.MustCompile(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)

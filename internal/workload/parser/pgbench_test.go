@@ -45,9 +45,11 @@ func TestPgbench(t *testing.T) {
 		{"closed", "transaction.ok=285 transaction.failed=0 latency.average=21198000 latency.stddev=5588000 " +
 			"connect=3906000 tps=94.227242", "transaction 285", "tps 3"},
 		{"rate", "transaction.ok=296 transaction.failed=0 latency.average=58294000 latency.stddev=78186000 " +
-			"lag.average=39628000 lag.max=242882000 connect=30274000 tps=100.16046", "transaction 296, transaction.service 296", "tps 3"},
+			"lag.average=39628000 lag.max=242882000 connect=30274000 tps=100.16046", "transaction 296, transaction.service " +
+			"296", "tps 3"},
 		{"limit", "transaction.ok=126 transaction.failed=0 transaction.lost=209 aboveLimit=126 " +
-			"latency.average=30172000 latency.stddev=6159000 lag.average=8112000 lag.max=14882000 connect=14601000 tps=42.063755",
+			"latency.average=30172000 latency.stddev=6159000 lag.average=8112000 lag.max=14882000 connect=14601000 " +
+			"tps=42.063755",
 			"transaction 126, transaction.service 126", "tps 3, transaction.lost 3"},
 		{"failed", "transaction.ok=237 transaction.failed=291 retried=393 retries=393 " +
 			"latency.average=11739000 latency.stddev=6271000 connect=20126000 tps=119.120978", "transaction 237",

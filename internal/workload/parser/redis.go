@@ -111,7 +111,7 @@ var (
 	redisEdge     = regexp.MustCompile(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
 	redisRPS      = regexp.MustCompile(`^  throughput summary: (\S+) requests per second$`)
 	redisQuiet    = regexp.MustCompile(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`)
-	redisCSV      = regexp.MustCompile(`^"test","rps"(?:,"[a-z0-9_]+")*$`)
+	redisCSV      = regexp.MustCompile(`^"test","rps"(?:,"(?:avg|min|p50|p95|p99|max)_latency_ms")*$`)
 	redisSummary  = regexp.MustCompile(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
 )
 
@@ -125,51 +125,43 @@ func (r *redis) readLine(row string) {
 		seconds, _ := strconv.ParseInt(m[3], 10, 64) // digits all
 		ns, _ := strconv.ParseInt(m[4], 10, 64)
 		r.run = &redisRun{test: m[1], threads: m[2] != "0", start: r.in.clock(seconds*int64(time.Second) + ns)}
-		return
-	}
-	if m := redisProgress.FindStringSubmatch(row); m != nil {
-		rate, err := strconv.ParseFloat(m[2], 64)
-		overall, _ := strconv.ParseFloat(m[3], 64) // or NaN, at first
-		if err == nil {
-			run := r.of(m[1])
-			run.rates = append(run.rates, rate)
-			if len(run.rates) > 1 { // the first is printed at once
-				run.overall = overall
-			}
-		}
-		return
-	}
-	if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
-		r.summary(m[1], m[2], map[string]string{"p50_latency_ms": m[3]})
-		return
-	}
-	if redisCSV.MatchString(row) {
-		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
-		return
-	}
-	if fields := strings.Split(strings.Trim(row, `"`), `","`); r.columns != nil && strings.HasPrefix(row, `"`) {
-		if len(fields) != len(r.columns) {
-			r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
-			return
-		}
+	} else if m := redisProgress.FindStringSubmatch(row); m != nil {
+		r.progress(m)
+	} else if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
 		cells := map[string]string{}
-		for i, c := range r.columns {
-			cells[c] = fields[i]
+		if m[3] != "" {
+			cells["p50_latency_ms"] = m[3]
 		}
-		r.summary(cells["test"], cells["rps"], cells)
-		return
-	}
-	if m := redisTitle.FindStringSubmatch(row); m != nil {
+		r.summary(m[1], m[2], cells)
+	} else if redisCSV.MatchString(row) {
+		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
+	} else if strings.HasPrefix(row, `"`) {
+		r.csv(row)
+	} else if strings.Contains(row, "requests per second") && !redisRPS.MatchString(row) {
+		r.warn("outputUnread", "a line with a rate is not understood: %s", bounded.Text(row, 100))
+	} else if m := redisTitle.FindStringSubmatch(row); m != nil {
 		r.of(m[1]).report = &redisReport{}
+	} else if r.run != nil && r.run.report != nil {
+		r.reportLine(row, r.run.report)
+	} else if redisDone.MatchString(row) {
+		r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
+	}
+}
+
+// progress takes the rate of 250 ms.
+func (r *redis) progress(m []string) {
+	rate, err := strconv.ParseFloat(m[2], 64)
+	if err != nil {
 		return
 	}
-	if r.run == nil || r.run.report == nil {
-		if redisDone.MatchString(row) {
-			r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
-		}
-		return
+	run := r.of(m[1])
+	if run.rates = append(run.rates, rate); len(run.rates) > 1 { // the first is printed at once
+		run.overall, _ = strconv.ParseFloat(m[3], 64) // or NaN, at first
 	}
-	report := r.run.report
+}
+
+// reportLine takes a line of the report of the test that runs.
+func (r *redis) reportLine(row string, report *redisReport) {
 	if m := redisDone.FindStringSubmatch(row); m != nil {
 		report.requests, _ = strconv.ParseInt(m[1], 10, 64)
 	} else if row == "  multi-thread: yes" {
@@ -184,6 +176,20 @@ func (r *redis) readLine(row string) {
 	}
 }
 
+// csv takes a row of --csv, whose header was read.
+func (r *redis) csv(row string) {
+	fields := strings.Split(strings.Trim(row, `"`), `","`)
+	if len(fields) != len(r.columns) {
+		r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
+		return
+	}
+	cells := map[string]string{}
+	for i, c := range r.columns {
+		cells[c] = fields[i]
+	}
+	r.summary(cells["test"], cells["rps"], cells)
+}
+
 // summary ends a test whose report is one line: a rate, and perhaps some latencies in ms by the name of their column.
 func (r *redis) summary(title, rate string, cells map[string]string) {
 	u := r.of(title)
@@ -194,8 +200,8 @@ func (r *redis) summary(title, rate string, cells map[string]string) {
 	}
 	u.summary, u.overall = map[string]float64{}, v
 	for _, f := range redisSummaries {
-		text := cells[f.column]
-		if text == "" {
+		text, ok := cells[f.column]
+		if !ok {
 			continue
 		}
 		x, err := strconv.ParseFloat(text, 64)

@@ -53,14 +53,17 @@ func TestPrinted(t *testing.T) {
     "perf context": {"user_key_comparison_count": "12", "ratio": 0.25},
     "read": [[1, 2.5], [2, 3.5]],
     "done": true
-}`, want: Result{Scalars: []metric.Scalar{{Metric: "Entries", Value: 1000}, {Metric: "perf context.ratio", Value: 0.25}, {Metric: "perf context.user_key_comparison_count", Value: 12}}},
+}`, want: Result{Scalars: []metric.Scalar{{Metric: "Entries", Value: 1000}, {Metric: "perf context.ratio", Value: 0.25},
+			{Metric: "perf context.user_key_comparison_count", Value: 12}}},
 			warns: []string{"printed lists, which are not metrics: read"}},
 		{name: "beside the point", text: "warming up\nops,1\nops,2\nnan,NaN\n,3\n",
 			want:  Result{Scalars: []metric.Scalar{{Metric: "ops", Value: 2}}},
 			warns: []string{`3 invalid metrics, first "warming up"`, "repeatedly, of which the last is kept: ops"}},
 		{name: "half a line", text: `{"metric":"a","value":1}` + "\n" + `{"metric":"b","va`,
 			want: Result{Scalars: []metric.Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
-		{name: "no value, two times, no clock", text: `{"metric":"a"}{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
+		{name: "no value, two times, no clock", text: `{"metric":"a"}` +
+			`{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}` +
+			`{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
 			warns: []string{"printed 5 invalid metrics"}, err: ErrNoMetric},
 		{name: "traits", text: `{"metric":"tps","value":1,"unit":"1/s","kind":"level","better":"lower"}
 {"metric":"wait","value":2,"unit":"ns","better":"lower"}{"metric":"x","value":1,"kind":"histogram"}`,
@@ -113,7 +116,8 @@ func TestPrintedWithoutClock(t *testing.T) {
 
 // TestPrintedWarnings checks the warnings that a script prints, which are bounded, beside its metrics.
 func TestPrintedWarnings(t *testing.T) {
-	got, err := Printed(printedAt(), []byte(`{"metric":"a","value":1}{"warning":"no\nend"}{"warning":"x","of":"a document"}`+
+	got, err := Printed(printedAt(), []byte(`{"metric":"a","value":1}`+
+		`{"warning":"no\nend"}{"warning":"x","of":"a document"}`+
 		`{"warning":1}`+strings.Repeat(`{"warning":"`+strings.Repeat("ü", 1000)+`"}`, 50)))
 	if err != nil || len(got.Scalars) != 2 || len(got.Warnings) != maxSaid {
 		t.Fatalf("%d figures, %d warnings, %v", len(got.Scalars), len(got.Warnings), err)

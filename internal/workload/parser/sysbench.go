@@ -197,11 +197,12 @@ func (s *sysbench) readLine(row string) {
 }
 
 // sbLeftOut are lines without figures, the settings that sysbench repeats, and the fairness of threads.
-var sbLeftOut = regexp.MustCompile(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|checkpoint)|` +
-	`Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|Block size |Number of IO requests|` +
-	`Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|Throughput:|General statistics:|Latency \(ms\):|` +
-	`Threads fairness:|events \(avg/stddev\)|execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|` +
-	`SQL statistics:|queries performed:|total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |FATAL: |cnsbench: |percentile stats: |Time limit exceeded)`)
+var sbLeftOut = regexp.MustCompile(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|` +
+	`checkpoint)|Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|` +
+	`Block size |Number of IO requests|Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|` +
+	`Throughput:|General statistics:|Latency \(ms\):|Threads fairness:|events \(avg/stddev\)|` +
+	`execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|SQL statistics:|queries performed:|` +
+	`total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |FATAL: |cnsbench: |percentile stats: |Time limit exceeded)`)
 
 // known says whether a line has a figure of the test, or none at all.
 func (s *sysbench) known(row string) bool {
@@ -236,7 +237,14 @@ func (s *sysbench) whole() {
 		s.events, s.length = s.current.events, s.current.length
 		return
 	}
-	last := s.reports[len(s.reports)-1]
+	last, before := s.reports[len(s.reports)-1], 0.0
+	for i, r := range s.reports {
+		if r.length <= before {
+			s.warn("figuresMissing", "report %d of %d has no total time, or not a later one: rates are wrong", i+1,
+				len(s.reports))
+		}
+		before = r.length
+	}
 	s.length = last.length
 	for _, r := range s.reports {
 		s.events, s.sum = s.events+r.events, s.sum+r.sum

@@ -122,7 +122,8 @@ func TestSysbenchBroken(t *testing.T) {
 		{"another percentile", "closed", func(s string) string {
 			return regexp.MustCompile(`(95th percentile: +)`).ReplaceAllString(s, "${1}9")
 		}, []string{"latencyDoubtful"}, "is printed as"},
-		{"an error", "closed", func(s string) string { return s + "FATAL: something\n" }, []string{"sysbenchError"}, "something"},
+		{"an error", "closed", func(s string) string { return s + "FATAL: something\n" }, []string{"sysbenchError"},
+			"something"},
 		{"noise", "closed", func(s string) string { return "\x00\xff\n[ 1e9s ] reads\n" + s },
 			[]string{"outputUnread"}, ""},
 		{"empty", "closed", func(string) string { return "" }, []string{"sysbenchTruncated"}, ""},

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // work is what every parser of a run works on: the files of one container, and what is made of them.
@@ -25,6 +26,13 @@ func (w *work) warn(code, format string, args ...any) {
 func (w *work) add(x Warning) {
 	if !slices.Contains(w.res.Warnings, x) {
 		w.res.Warnings = append(w.res.Warnings, x)
+	}
+}
+
+// scalar adds a figure, each once.
+func (w *work) scalar(of metric.Declaration, v float64) {
+	if !slices.ContainsFunc(w.res.Scalars, func(s metric.Scalar) bool { return s.Metric == of.Name }) {
+		w.res.Scalars = append(w.res.Scalars, of.Scalar(v))
 	}
 }
 

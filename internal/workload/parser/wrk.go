@@ -70,12 +70,18 @@ func Wrk(in Input) (Result, error) {
 	if !w.found {
 		return w.res, errors.New("wrk: there is no stdout of it: name its file (wrk.txt) among the outputs")
 	}
-	if w.complete {
+	switch {
+	case w.complete:
 		w.figures()
 		w.latency()
-		w.res.expect(wrkRPS, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99)
-	} else {
+	case w.reported:
+		w.warn("figuresMissing", "the report has no line of the script of the entry nginx-wrk: there are no latencies, "+
+			"and no numbers of answers and errors")
+	default:
 		w.warn("wrkTruncated", "wrk ended before its report")
+	}
+	if w.complete || w.reported {
+		w.res.expect(wrkRPS, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99)
 	}
 	w.rate()
 	return w.res, nil
@@ -85,7 +91,8 @@ func Wrk(in Input) (Result, error) {
 type wrk struct {
 	work
 	found    bool
-	complete bool // the report, with the script's line
+	reported bool // the last line of wrk's own report
+	complete bool // the line of the script, after it
 
 	requests, connections, micros, bytes, connects, reads, writes, timeouts, failed int64
 
@@ -146,6 +153,8 @@ func (w *wrk) report(text string) {
 			w.printed(percentiles[m[1]], m[2])
 		} else if m := wrkRate.FindStringSubmatch(row); m != nil {
 			w.scalar(wrkRPS, sbNumber(m[1]))
+		} else if strings.HasPrefix(row, "Transfer/sec:") {
+			w.reported = true
 		} else if m := wrkNumbers.FindStringSubmatch(row); m != nil {
 			w.complete = true
 			for i, n := range []*int64{&w.requests, &w.connections, &w.micros, &w.bytes, &w.connects, &w.reads, &w.writes,
@@ -154,16 +163,6 @@ func (w *wrk) report(text string) {
 			}
 		}
 	})
-}
-
-// scalar adds a figure once.
-func (w *wrk) scalar(of metric.Declaration, v float64) {
-	for _, s := range w.res.Scalars {
-		if s.Metric == of.Name {
-			return
-		}
-	}
-	w.res.Scalars = append(w.res.Scalars, of.Scalar(v))
 }
 
 // printed adds a time such as 1.21ms.
@@ -207,8 +206,8 @@ func (w *wrk) counts(text string) {
 }
 
 // measured returns the counts of latencies without those that wrk added (its "correction of coordinated omission",
-// stats_correct in wrk.c): for each latency l of at least twice the expected interval e also l - e, l - 2e, … above e.
-// So above e the count of l has all that was added for l + e, once.
+// stats_correct in wrk.c): for each latency l of at least twice the expected interval e also l - e, l - 2e, … above
+// e. So above e the count of l has all that was added for l + e, once.
 func (w *wrk) measured() map[int64]int64 {
 	perConnection := w.requests / max(w.connections, 1)
 	if perConnection == 0 || w.micros/perConnection == 0 {

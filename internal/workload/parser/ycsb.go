@@ -144,14 +144,15 @@ var (
 		`99.99th\(us\): (\d{1,12})$`)
 )
 
+// ycsbLeftOut are lines without figures.
+var ycsbLeftOut = regexp.MustCompile(`^Using request distribution |^Connected to MongoDB!$`)
+
 // ycsbError ends the name of a row of operations that failed.
 const ycsbError = "_ERROR"
 
 func (y *ycsb) readLine(row string) {
 	if m := ycsbReport.FindStringSubmatch(row); m != nil {
 		y.report(m[1], ycsbNumbers(m[2:]))
-	} else if strings.Contains(row, " - Takes(s): ") {
-		y.unread.add("stdout", row)
 	} else if m := ycsbInterval.FindStringSubmatch(row); m != nil {
 		y.from, y.to = y.to, ycsbUnix(m)
 	} else if m := ycsbBegan.FindStringSubmatch(row); m != nil {
@@ -168,6 +169,8 @@ func (y *ycsb) readLine(row string) {
 			took = 0
 		}
 		y.from, y.to = y.to, y.began+int64(took)
+	} else if row != "" && !ycsbLeftOut.MatchString(row) {
+		y.unread.add("stdout", row)
 	}
 }
 
@@ -234,6 +237,7 @@ func (y *ycsb) results() {
 		y.warn("ycsbTruncated", "go-ycsb ended before its final report: the figures are those of its last interval")
 	}
 	y.unread.warn(&y.res)
+	y.agree()
 	if y.finished {
 		for _, name := range slices.Sorted(maps.Keys(y.rows)) {
 			if !y.final[name] {
@@ -262,8 +266,21 @@ func (y *ycsb) results() {
 	}
 }
 
-func (y *ycsb) scalar(of metric.Declaration, v float64) {
-	y.res.Scalars = append(y.res.Scalars, of.Scalar(v))
+// agree compares the number of all operations with those of the rows of which it is the sum, of an interval to 2 %: its
+// rows are counted while operations end.
+func (y *ycsb) agree() {
+	total, parts := 0.0, 0.0
+	for name, r := range y.rows {
+		switch {
+		case name == ycsbTotal:
+			total = r.count
+		case name != ycsbPair && !strings.HasSuffix(name, ycsbError):
+			parts += r.count
+		}
+	}
+	if off := math.Abs(total - parts); off > 0 && y.finished || off > total/50 {
+		y.warn("figuresMissing", "TOTAL has %.0f operations, the rows of its parts %.0f: rows are missing", total, parts)
+	}
 }
 
 // figures adds those of a row.
