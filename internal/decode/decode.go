@@ -5,6 +5,7 @@ package decode
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -19,12 +20,32 @@ import (
 // maxMemory limits the window of a file of zstd.
 const maxMemory = 256 << 20
 
-// What a compressed file may yield: leastYield bytes, or mostRatio times the bytes read of it, whichever is more. Logs
-// and tables compress to a tenth or a thirtieth; what yields more was made to fill memory.
+// What a compressed file may yield: MaxYield bytes or those of Sized, or mostRatio times the bytes read of it, whichever
+// is more. Logs and tables compress to a tenth or a thirtieth; what yields more was made to fill memory.
 const (
-	leastYield = 64 << 20
-	mostRatio  = 100
+	MaxYield  = 64 << 20
+	mostRatio = 100
 )
+
+// Flag is the name of the flag for Sized.MaxYield.
+const Flag = "max-size"
+
+// Sized is a file whose user chose what it may yield by Flag.
+type Sized struct {
+	io.Reader
+	MaxYield int64 // bytes; 0: those of every file
+}
+
+func (s Sized) maxYield() int64 { return s.MaxYield }
+
+// Tee is io.TeeReader, and keeps the choice of Sized.
+func Tee(from io.Reader, to io.Writer) io.Reader {
+	tee := io.TeeReader(from, to)
+	if s, ok := from.(interface{ maxYield() int64 }); ok {
+		return Sized{tee, s.maxYield()}
+	}
+	return tee
+}
 
 // ErrTooLarge is the error of a file whose decompressed text is longer than its limit.
 var ErrTooLarge = errors.New("too large")
@@ -37,7 +58,8 @@ var (
 
 // NewReader returns the text of a file: decompressed if it is of gzip or zstd, in UTF-8 if it begins with the mark of
 // UTF-8 or UTF-16, without the mark. Reading more than most bytes of text gives ErrTooLarge, and so does a compressed
-// file that yields more than 64 MiB and 100 times its size. Close ends the decompression; it does not close from.
+// file that yields more than MaxYield, or that of Sized, and 100 times its size. Close ends the decompression; it does
+// not close from.
 func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
 	read := &counter{from: from}
 	buffered := bufio.NewReaderSize(read, 1<<16)
@@ -59,7 +81,12 @@ func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
 		plain, r.close, r.kind = z, func() error { z.Close(); return nil }, "zstd"
 	}
 	if r.kind != "" {
-		plain = &yield{from: plain, of: read, kind: r.kind}
+		y := &yield{from: plain, of: read, most: MaxYield,
+			hint: "if that is right, decompress it with " + r.kind + " -d first"}
+		if s, ok := from.(interface{ maxYield() int64 }); ok {
+			y.most, y.hint = cmp.Or(s.maxYield(), y.most), "if that is right, give --"+Flag+" SIZE"
+		}
+		plain = y
 	}
 	r.from = transform.NewReader(plain, unicode.BOMOverride(encoding.Nop.NewDecoder()))
 	return r, nil
@@ -81,15 +108,16 @@ func (c *counter) Read(p []byte) (int, error) {
 type yield struct {
 	from io.Reader
 	of   *counter
-	kind string
+	most int64  // bytes
+	hint string // what to do beyond
 	n    int64
 }
 
 func (y *yield) Read(p []byte) (int, error) {
 	n, err := y.from.Read(p)
-	if y.n += int64(n); y.n > max(leastYield, mostRatio*y.of.n) {
-		return 0, fmt.Errorf("it yields more than %d MiB and %d times its size: decompress it with %s -d first, if that "+
-			"is right: %w", leastYield>>20, mostRatio, y.kind, ErrTooLarge)
+	if y.n += int64(n); y.n > max(y.most, mostRatio*y.of.n) {
+		return 0, fmt.Errorf("it yields more than %d MiB and %d times its size: %s: %w", y.most>>20, mostRatio, y.hint,
+			ErrTooLarge)
 	}
 	return n, err
 }

@@ -324,7 +324,7 @@ func readInput(in Input) (string, Source, error) {
 	}
 	defer f.Close()
 	sum, size := sha256.New(), &counter{}
-	whole := io.TeeReader(f, io.MultiWriter(sum, size))
+	whole := decode.Tee(f, io.MultiWriter(sum, size))
 	text, err := decode.Text(whole, maxOutput)
 	if err != nil {
 		return "", Source{}, err
