@@ -79,7 +79,8 @@ func (r *renderer) manifests(key, text string) error {
 		if err != nil {
 			return &Error{Part: key, Message: err.Error()}
 		}
-		head, err := decodedOnce(&decodedManifests, "", doc, func(to *metav1.TypeMeta) error { return yaml.Unmarshal(doc, to) })
+		head, err := decodedOnce(&decodedManifests, "", doc,
+			func(to *metav1.TypeMeta) error { return yaml.Unmarshal(doc, to) })
 		if err != nil {
 			return &Error{Part: key, Message: "not a manifest once its variables are filled in: " + oneLine(err)}
 		}
