@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/text/encoding"
@@ -156,6 +157,9 @@ func (r *reader) named(err error) error {
 
 func (r *reader) Close() error { return r.close() }
 
+// chunkSize is how many bytes Text reads at a time.
+const chunkSize = 256 << 10
+
 // Text reads all of a file's text, at most a number of bytes.
 func Text(from io.Reader, most int64) (string, error) {
 	r, err := NewReader(from, most)
@@ -163,6 +167,21 @@ func Text(from io.Reader, most int64) (string, error) {
 		return "", err
 	}
 	defer r.Close()
-	text, err := io.ReadAll(r)
-	return string(text), err
+	var chunks [][]byte // one buffer that grows is copied again and again, and takes several times the text
+	size := 0
+	for err == nil {
+		var chunk bytes.Buffer
+		chunk.Grow(chunkSize + bytes.MinRead)
+		_, err = io.CopyN(&chunk, r, chunkSize)
+		chunks, size = append(chunks, chunk.Bytes()), size+chunk.Len()
+	}
+	if !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(size)
+	for _, c := range chunks {
+		text.Write(c)
+	}
+	return text.String(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -227,6 +228,9 @@ func (d *Description) figures(tools []Tool, in *Input) ([]Figure, error) {
 	text, source, err := readInput(*in)
 	if err != nil {
 		return nil, err
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("it has no text: all its lines are empty")
 	}
 	text, prefix, err := decode.WithoutPrefixes(text)
 	if err != nil {
