@@ -46,6 +46,7 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal func() bool // says whether in is one; nil: detect
+	maxSize  maxSize
 }
 
 // maxFile limits a Benchmark's file.

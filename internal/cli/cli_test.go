@@ -16,12 +16,22 @@ metadata: {name: volumes}
 spec: {actions: [{name: v, createObjSpec: {count: 3, volume: {storageClass: hostdir, size: 1Gi}}}]}
 `
 
+// noResponse is a study whose response is of no action.
+const noResponse = `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: s}
+spec:
+  responses: [p50(none)]
+  benchmark: {actions: [{name: v, createObjSpec: {count: 3, volume: {storageClass: hostdir, size: 1Gi}}}]}
+`
+
 // TestMainExits checks exit codes and output of commands that run no engine. The engine and the signals are tested with
 // the built programs in test/e2e.
 func TestMainExits(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "volumes.yaml")
-	if err := os.WriteFile(file, []byte(volumes), 0o600); err != nil {
+	file, study := filepath.Join(dir, "volumes.yaml"), filepath.Join(dir, "study.yaml")
+	err := os.WriteFile(file, []byte(volumes), 0o600)
+	if err := errors.Join(err, os.WriteFile(study, []byte(noResponse), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -74,6 +84,12 @@ func TestMainExits(t *testing.T) {
 			errs: []string{"--occasions 0", "at least 1"}, silent: true},
 		{name: "an A/A arm of nothing", args: []string{"study", "run", file, "--dry-run", "--aa", "hostdir"}, code: 1,
 			errs: []string{`--aa "hostdir"`, "FACTOR=VALUE"}, silent: true},
+		{name: "an A/A arm of no factor", args: []string{"study", "run", file, "--dry-run", "--aa", "a=b"}, code: 1,
+			errs: []string{file + ": the A/A arm selects levels of a"}, silent: true},
+		{name: "no scale", args: []string{"study", "run", file, "--dry-run", "--scale", "s"}, code: 1,
+			errs: []string{file + ": the study has no scale"}, silent: true},
+		{name: "a response to nothing", args: []string{"study", "run", "--dry-run", study}, code: 1,
+			errs: []string{study + ": cell all: response", `action "none" not found`}, silent: true},
 		{name: "a factor without values", args: []string{"study", "run", file, "--dry-run", "--factor", "fio.bs"}, code: 1,
 			errs: []string{`--factor "fio.bs"`, "KEY=VALUE"}, silent: true},
 		{name: "no study", args: []string{"study", "status", dir}, code: 1, errs: []string{"no study", dir}, silent: true},

@@ -309,9 +309,11 @@ func TestCompareKept(t *testing.T) {
 func TestCompareBadInput(t *testing.T) {
 	t.Parallel()
 	dir := importText(t, valueHeader+values("a", 1, 3)+values("b", 1, 3))
-	file := filepath.Join(t.TempDir(), "file.csv")
-	if err := os.WriteFile(file, []byte(valueHeader), 0o600); err != nil {
-		t.Fatal(err)
+	file, blank := filepath.Join(t.TempDir(), "file.csv"), filepath.Join(t.TempDir(), "blank")
+	for name, text := range map[string]string{file: valueHeader, blank: "\n \r\n\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct{ args, says string }{
 		{"compare", "requires at least 1 arg"},
@@ -336,6 +338,7 @@ func TestCompareBadInput(t *testing.T) {
 		{"import csv " + file + " --factor p --value v", "want --out DIR"},
 		{"import csv " + file + " --out x --factor p --value v", "no values"},
 		{"import csv nowhere.csv --out x --factor p --value v", "nowhere.csv"},
+		{"import " + blank + " --out x", blank + ": it has no text: all its lines are empty"},
 		{"import dbench " + file + " --out x", "has no figures: want the summary that dbench prints"},
 	} {
 		code, out, errs := cnsbench(t, "", strings.Fields(tt.args)...)

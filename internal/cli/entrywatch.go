@@ -105,7 +105,7 @@ func processesOfRun(runID string) (left []string) {
 			continue // it has ended, or is of another user
 		}
 		for v := range strings.SplitSeq(string(env), "\x00") {
-			if v == "RUN_ID="+runID || strings.HasPrefix(v, owned.Variable+"="+runID+".") {
+			if v == "RUN_ID="+runID || v == owned.Environment(runID) {
 				left = append(left, fmt.Sprintf("process %s", filepath.Base(filepath.Dir(file))))
 				break
 			}

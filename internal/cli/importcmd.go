@@ -59,7 +59,7 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
 			}
 			var inputs []imported.Input
 			for _, arg := range args {
-				inputs = append(inputs, inputOf(arg))
+				inputs = append(inputs, inputOf(s, arg))
 			}
 			d, err := imported.Outputs(out, chosen, factor, inputs)
 			if err != nil {
@@ -72,6 +72,7 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
 	c.Flags().StringVar(&factor, "factor", "provider", "name of the factor")
 	c.Flags().StringVar(&name, "tool", "", "tool that wrote the files: "+strings.Join(names,
 		", ")+" (default: recognised)")
+	maxSizeFlag(c, s)
 	c.AddCommand(newImportCSV(s))
 	return c
 }
@@ -151,21 +152,21 @@ shown and checked, and get no verdict.`,
 	fl.StringVar(&at.SD, "sd", "", "column of the standard deviation (divisor n - 1), in a table of means")
 	fl.StringVar(&at.N, "n", "", "column of the number of values, in a table of means")
 	fl.StringVar(&f.Separator, "separator", "", "character between cells (default a comma)")
+	maxSizeFlag(c, s)
 	fl.BoolVar(&f.Missing, "missing", false, "count cells without a number as trials without a value")
 	return c
 }
 
 func importCSV(s *streams, out, file string, f imported.Format) error {
-	from := s.in
 	name := "standard input"
 	if file != "-" {
-		in, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		from, name = in, file
+		name = file
 	}
+	from, err := s.open(file)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
 	d, err := imported.CSV(out, name, from, f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -208,7 +209,7 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 }
 
 // inputOf splits LEVEL@OCCASION=FILE.
-func inputOf(arg string) imported.Input {
+func inputOf(s *streams, arg string) imported.Input {
 	label, file, given := strings.Cut(arg, "=")
 	if _, err := os.Stat(arg); err == nil {
 		given = false
@@ -220,5 +221,5 @@ func inputOf(arg string) imported.Input {
 	}
 	level, occasion, _ := strings.Cut(label, "@")
 	return imported.Input{Level: level, Default: !given, Occasion: occasion, Name: file,
-		Open: func() (io.ReadCloser, error) { return os.Open(file) }}
+		Open: func() (io.ReadCloser, error) { return s.open(file) }}
 }

@@ -52,6 +52,7 @@ func newIotrace(s *streams) *cobra.Command {
 			return failed(writeLanes(ios, f.file, f.out, f.jobs))
 		},
 	}
+	maxSizeFlag(c, s)
 	fl := c.Flags()
 	fl.StringVar(&f.model, "model", "", "file with the model")
 	fl.StringVar(&f.trace, "trace", "", "file with a trace, in place of a model")
@@ -139,10 +140,7 @@ func writeLanes(ios []iotrace.IO, file, dir string, jobs int) (err error) {
 
 // readIotrace reads a recorded trace; "-" is the standard input.
 func readIotrace(s *streams, name, device string) (*iotrace.Trace, error) {
-	if name == "-" {
-		return iotrace.Parse(s.in, device)
-	}
-	f, err := os.Open(name)
+	f, err := s.open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,9 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 	}
 	f.printWarnings(s, p.Warnings)
 	if design != nil {
-		err = design.CheckNames(p, design.Cells[0].Without)
+		if err = design.CheckNames(p, design.Cells[0].Without); err != nil {
+			err = fmt.Errorf("%s: %w", design.File, err)
+		}
 	}
 	return p, on, err
 }

@@ -172,7 +172,7 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 		return nil, nil, fmt.Errorf("%s: %s", strings.Join(args, ", "), count(len(problems), "problem"))
 	}
 	if spec == nil {
-		spec = &plan.Study{}
+		spec = &plan.Study{File: strings.Join(args, ", ")}
 	}
 	if d, err = f.newDesign(spec); err != nil {
 		return nil, nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -36,10 +35,7 @@ trace with traceRateSpec; trace profile makes a short Benchmark with its propert
 
 // readTrace reads a trace; "-" is the standard input.
 func readTrace(s *streams, name string) ([]trace.Record, error) {
-	if name == "-" {
-		return trace.Read(s.in)
-	}
-	f, err := os.Open(name)
+	f, err := s.open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +79,7 @@ a trace. --output csv has a row for each figure.`,
 			return printStats(s.out, stats)
 		},
 	}
+	maxSizeFlag(c, s)
 	c.Flags().DurationVar(&skip, "skip", 0, "leave out the beginning of the trace")
 	outputFlag(c, &output, "csv")
 	return c
@@ -199,6 +196,7 @@ a trace.`,
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "-", "file to write")
 	outIsFile(c)
+	maxSizeFlag(c, s)
 	f.StringVar(&p.Name, "name", "profile", "name of the Benchmark")
 	f.Float64Var(&p.Share, "share", 1, "share of the trace's objects, up to 1")
 	f.Float64Var(&p.TimeScale, "time-scale", 1, "factor of all times: 0.1 divides lifetimes and multiplies rates by 10")
@@ -236,6 +234,7 @@ Without the key, names cannot be recovered or tested.`,
 	outIsFile(c)
 	c.Flags().StringVar(&keyFile, "key-file", "",
 		"file with the key, at least 16 bytes; keep it to get the same hashes for further traces")
+	maxSizeFlag(c, s)
 	_ = c.MarkFlagRequired("key-file") // the flag is there
 	return c
 }

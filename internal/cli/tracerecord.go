@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +46,7 @@ and kubectl logs --timestamps; lines that are no events are left out and counted
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "out", "o", "-", traceFileUsage)
 	outIsFile(c)
+	maxSizeFlag(c, s)
 	fl.DurationVar(&f.length, "duration", 0, "how long to record (default until Ctrl-C)")
 	fl.BoolVarP(&f.all, "all-namespaces", "A", false, "record all namespaces")
 	fl.StringVar(&f.audit, "from-audit", "", "audit log of an API server (JSON lines) to read")
@@ -87,7 +87,7 @@ func (f *recordFlags) watch(ctx context.Context, s *streams) ([]trace.Record, er
 }
 
 func fromAudit(s *streams, name string) ([]trace.Record, error) {
-	file, err := os.Open(name)
+	file, err := s.open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,9 +36,11 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		}
 	}
 	hint := "see " + c.CommandPath() + " --help" // the commands under root are too many to list
-	if near := hints.Suggest(rest[at], names); near != "" && (c != root || strings.HasPrefix(near, "did you mean")) {
-		hint = near
+	suggest := hints.Suggest
+	if c == root {
+		suggest = hints.Nearest
 	}
+	hint = cmp.Or(suggest(rest[at], names), hint)
 	return fmt.Errorf("unknown command %q for %q (%s)", rest[at], c.CommandPath(), hint)
 }
 
@@ -51,7 +54,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		if near := hints.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(near, "did you mean") {
+		if near := hints.Nearest("--"+unknown.GetSpecifiedName(), names); near != "" {
 			err = fmt.Errorf("%w (%s)", err, near)
 		}
 	}

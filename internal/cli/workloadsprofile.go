@@ -77,6 +77,7 @@ does not fit or a replay failed, and nothing was written, 130 interrupted.`,
 	fl.Uint64Var(&f.seed, "seed", 42, "seed of the operations that are compared")
 	fl.BoolVar(&f.buffered, "buffered", false, "replay through the page cache, not by direct I/O")
 	outputFlag(c, &f.print, "csv")
+	maxSizeFlag(c, s)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := untilInterrupt(cmd.Context())
 		defer stop()

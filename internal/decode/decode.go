@@ -5,10 +5,12 @@ package decode
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/text/encoding"
@@ -19,12 +21,32 @@ import (
 // maxMemory limits the window of a file of zstd.
 const maxMemory = 256 << 20
 
-// What a compressed file may yield: leastYield bytes, or mostRatio times the bytes read of it, whichever is more. Logs
-// and tables compress to a tenth or a thirtieth; what yields more was made to fill memory.
+// What a compressed file may yield: MaxYield bytes or those of Sized, or mostRatio times the bytes read of it, whichever
+// is more. Logs and tables compress to a tenth or a thirtieth; what yields more was made to fill memory.
 const (
-	leastYield = 64 << 20
-	mostRatio  = 100
+	MaxYield  = 64 << 20
+	mostRatio = 100
 )
+
+// Flag is the name of the flag for Sized.MaxYield.
+const Flag = "max-size"
+
+// Sized is a file whose user chose what it may yield by Flag.
+type Sized struct {
+	io.Reader
+	MaxYield int64 // bytes; 0: those of every file
+}
+
+func (s Sized) maxYield() int64 { return s.MaxYield }
+
+// Tee is io.TeeReader, and keeps the choice of Sized.
+func Tee(from io.Reader, to io.Writer) io.Reader {
+	tee := io.TeeReader(from, to)
+	if s, ok := from.(interface{ maxYield() int64 }); ok {
+		return Sized{tee, s.maxYield()}
+	}
+	return tee
+}
 
 // ErrTooLarge is the error of a file whose decompressed text is longer than its limit.
 var ErrTooLarge = errors.New("too large")
@@ -37,7 +59,8 @@ var (
 
 // NewReader returns the text of a file: decompressed if it is of gzip or zstd, in UTF-8 if it begins with the mark of
 // UTF-8 or UTF-16, without the mark. Reading more than most bytes of text gives ErrTooLarge, and so does a compressed
-// file that yields more than 64 MiB and 100 times its size. Close ends the decompression; it does not close from.
+// file that yields more than MaxYield, or that of Sized, and 100 times its size. Close ends the decompression; it does
+// not close from.
 func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
 	read := &counter{from: from}
 	buffered := bufio.NewReaderSize(read, 1<<16)
@@ -59,7 +82,12 @@ func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
 		plain, r.close, r.kind = z, func() error { z.Close(); return nil }, "zstd"
 	}
 	if r.kind != "" {
-		plain = &yield{from: plain, of: read, kind: r.kind}
+		y := &yield{from: plain, of: read, most: MaxYield,
+			hint: "if that is right, decompress it with " + r.kind + " -d first"}
+		if s, ok := from.(interface{ maxYield() int64 }); ok {
+			y.most, y.hint = cmp.Or(s.maxYield(), y.most), "if that is right, give --"+Flag+" SIZE"
+		}
+		plain = y
 	}
 	r.from = transform.NewReader(plain, unicode.BOMOverride(encoding.Nop.NewDecoder()))
 	return r, nil
@@ -81,15 +109,16 @@ func (c *counter) Read(p []byte) (int, error) {
 type yield struct {
 	from io.Reader
 	of   *counter
-	kind string
+	most int64  // bytes
+	hint string // what to do beyond
 	n    int64
 }
 
 func (y *yield) Read(p []byte) (int, error) {
 	n, err := y.from.Read(p)
-	if y.n += int64(n); y.n > max(leastYield, mostRatio*y.of.n) {
-		return 0, fmt.Errorf("it yields more than %d MiB and %d times its size: decompress it with %s -d first, if that "+
-			"is right: %w", leastYield>>20, mostRatio, y.kind, ErrTooLarge)
+	if y.n += int64(n); y.n > max(y.most, mostRatio*y.of.n) {
+		return 0, fmt.Errorf("it yields more than %d MiB and %d times its size: %s: %w", y.most>>20, mostRatio, y.hint,
+			ErrTooLarge)
 	}
 	return n, err
 }
@@ -128,6 +157,9 @@ func (r *reader) named(err error) error {
 
 func (r *reader) Close() error { return r.close() }
 
+// chunkSize is how many bytes Text reads at a time.
+const chunkSize = 256 << 10
+
 // Text reads all of a file's text, at most a number of bytes.
 func Text(from io.Reader, most int64) (string, error) {
 	r, err := NewReader(from, most)
@@ -135,6 +167,21 @@ func Text(from io.Reader, most int64) (string, error) {
 		return "", err
 	}
 	defer r.Close()
-	text, err := io.ReadAll(r)
-	return string(text), err
+	var chunks [][]byte // one buffer that grows is copied again and again, and takes several times the text
+	size := 0
+	for err == nil {
+		var chunk bytes.Buffer
+		chunk.Grow(chunkSize + bytes.MinRead)
+		_, err = io.CopyN(&chunk, r, chunkSize)
+		chunks, size = append(chunks, chunk.Bytes()), size+chunk.Len()
+	}
+	if !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(size)
+	for _, c := range chunks {
+		text.Write(c)
+	}
+	return text.String(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -123,4 +124,27 @@ func FuzzText(f *testing.F) {
 		}
 		_, _, _ = WithoutPrefixes(text)
 	})
+}
+
+// TestTextMemory: a text takes the memory of two, and removing prefixes that it has not takes none.
+func TestTextMemory(t *testing.T) {
+	const size = 32 << 20
+	for name, line := range map[string]string{"empty lines": "\n", "lines": "0123456789 abcdefghij\n"} {
+		t.Run(name, func(t *testing.T) {
+			in := strings.NewReader(strings.Repeat(line, size/len(line)))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			text, err := Text(in, size)
+			if err == nil {
+				text, _, err = WithoutPrefixes(text)
+			}
+			runtime.ReadMemStats(&after)
+			if err != nil || int64(len(text)) != in.Size() {
+				t.Fatalf("%d bytes, %v", len(text), err)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > size*5/2 {
+				t.Errorf("%d MiB are allocated", n>>20)
+			}
+		})
+	}
 }

@@ -51,6 +51,9 @@ var prefixes = []prefix{
 
 // cut returns the text without the prefixes; false if one of its lines has none, or there is no line.
 func (k prefix) cut(text string) (rest string, ok bool, err error) {
+	if _, _, begins := k.of(firstLine(text)); !begins {
+		return "", false, nil // before anything is copied
+	}
 	var b strings.Builder
 	first, n := "", 0
 	for line := range strings.Lines(text) {
@@ -75,6 +78,12 @@ func (k prefix) cut(text string) (rest string, ok bool, err error) {
 		}
 	}
 	return b.String(), ok, nil
+}
+
+// firstLine is the first line that is not empty, without its end.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
+	return strings.TrimRight(line, "\r")
 }
 
 func cutTime(line string) (rest, same string, ok bool) {

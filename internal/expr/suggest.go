@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/cnsbench/cnsbench/internal/hints"
 )
 
 // listed is the greatest number of names in a message.
@@ -13,17 +13,10 @@ const listed = 12
 // suggest returns the end of a message about an unknown name: the nearest known name, or
 // the list of names.
 func suggest(name string, known []string) string {
-	best, nearest := "", len(name)/3+1
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= nearest &&
-			(best == "" || d < nearest) {
-			best, nearest = k, d
-		}
+	if near := hints.Nearest(name, known); near != "" {
+		return "; " + near
 	}
-	switch {
-	case best != "":
-		return fmt.Sprintf("; did you mean %q?", best)
-	case len(known) == 0:
+	if len(known) == 0 {
 		return ""
 	}
 	if len(known) > listed {

@@ -35,8 +35,11 @@ func Nearest(written string, candidates []string) string {
 	if best == "" {
 		return ""
 	}
-	return fmt.Sprintf("did you mean %q?", best)
+	return Meant(best)
 }
+
+// Meant returns a hint that proposes a text.
+func Meant(text string) string { return fmt.Sprintf("did you mean %q?", text) }
 
 // Listed returns a hint that lists the names, or an empty string if there are none or
 // more than maxListed.

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
@@ -235,20 +234,10 @@ func (c *Columns) place(header []string) (places, error) {
 
 // noColumn is the error of a flag that names a column which the header does not have.
 func noColumn(flag, column string, header []string) error {
-	return fmt.Errorf("--%s %s: the file has no column of this name%s; its columns are %s", flag, column,
-		suggestion(column, header), strings.Join(header, ", "))
-}
-
-// suggestion is the most similar of names, as a question.
-func suggestion(word string, names []string) string {
-	best, distance := "", 3
-	for _, n := range names {
-		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(n)); d < distance {
-			best, distance = n, d
-		}
+	near := hints.Nearest(column, header)
+	if near != "" {
+		near = " (" + near + ")"
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s?)", best)
+	return fmt.Errorf("--%s %s: the file has no column of this name%s; its columns are %s", flag, column, near,
+		strings.Join(header, ", "))
 }

@@ -56,7 +56,7 @@ func CSV(dir, name string, from io.Reader, f Format) (*Description, error) {
 	d := &Description{FormatVersion: format, Importer: "csv", Format: f, Program: version.Version}
 	err := create(dir, func(values io.Writer) error {
 		of, size, sum := sha256.New(), &counter{}, sha256.New()
-		whole := io.TeeReader(from, io.MultiWriter(of, size))
+		whole := decode.Tee(from, io.MultiWriter(of, size))
 		text, err := decode.NewReader(whole, maxText)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -228,6 +229,9 @@ func (d *Description) figures(tools []Tool, in *Input) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("it has no text: all its lines are empty")
+	}
 	text, prefix, err := decode.WithoutPrefixes(text)
 	if err != nil {
 		return nil, err
@@ -324,7 +328,7 @@ func readInput(in Input) (string, Source, error) {
 	}
 	defer f.Close()
 	sum, size := sha256.New(), &counter{}
-	whole := io.TeeReader(f, io.MultiWriter(sum, size))
+	whole := decode.Tee(f, io.MultiWriter(sum, size))
 	text, err := decode.Text(whole, maxOutput)
 	if err != nil {
 		return "", Source{}, err

@@ -20,7 +20,7 @@ import (
 // Identity names a run and its directories. On a cluster it is in run.json, else in the registry of the machine.
 type Identity struct {
 	RunID string `json:"runID"`
-	// Nonce is drawn for the run; objects on a cluster carry a digest of it, environments of processes itself.
+	// Nonce is drawn for the run; objects on a cluster carry a digest of it.
 	Nonce string `json:"nonce"`
 	// Scratch is the run's own directory. Storage is the directory below which built-in CSI drivers keep
 	// volumes, in a directory named after the run.
@@ -39,13 +39,7 @@ func (r *Refusal) Error() string { return "left alone: " + r.Why }
 // Refuse returns a Refusal.
 func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-const (
-	// Variable is the environment variable of a run's processes; agents do not pass it on.
-	Variable = "CNSBENCH_AGENT_RUN"
-	// scratchPrefix precedes the run's id in the name of its scratch directory.
-	scratchPrefix = "cnsbench-"
-	nonceBytes    = 16
-)
+const nonceBytes = 16
 
 // New draws the identity of a run.
 func New(runID string) Identity {
@@ -103,7 +97,7 @@ func CheckRunID(runID string) error {
 }
 
 // ScratchName returns the name of the scratch directory of a run.
-func ScratchName(runID string) string { return scratchPrefix + runID }
+func ScratchName(runID string) string { return "cnsbench-" + runID }
 
 // StorageDir returns the directory below Storage in which built-in drivers keep this run's volumes.
 func (id *Identity) StorageDir() (string, error) {
@@ -168,5 +162,5 @@ func Unmounted(dir string) error {
 	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
 }
 
-// Environment returns the variable of the run's processes, as NAME=value.
-func (id *Identity) Environment() string { return Variable + "=" + id.RunID + "." + id.Nonce }
+// Environment returns the variable of a run's processes, as NAME=value; agents do not pass it on.
+func Environment(runID string) string { return "CNSBENCH_AGENT_RUN=" + runID }

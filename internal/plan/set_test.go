@@ -22,7 +22,7 @@ spec:
     - {name: r, limit: 3, constantRateSpec: {interval: 1s}}
 `
 
-func load(t *testing.T, in Input) (*Plan, []Problem) {
+func load(t testing.TB, in Input) (*Plan, []Problem) {
 	t.Helper()
 	if in.Files == nil {
 		in.Files = []File{{Name: "small.yaml", Data: []byte(small)}}

@@ -14,6 +14,7 @@ const studyKind = "Study"
 // Study is a Study in a file.
 type Study struct {
 	v1alpha1.Study
+	File string // that has it, for messages
 	// Order lists the factors in the order of the file.
 	Order []string
 }
@@ -35,7 +36,7 @@ func LoadStudy(files []File) (*Study, []Problem) {
 				report.Fail("kind", "one file, one study", "this is a second Study")
 				continue
 			}
-			found = &Study{Study: *validate.Study(report)}
+			found = &Study{Study: *validate.Study(report), File: f.Name}
 			line := func(factor string) int { return d.Line("spec.factors." + factor) }
 			found.Order = slices.Sorted(maps.Keys(found.Spec.Factors))
 			slices.SortStableFunc(found.Order, func(a, b string) int { return line(a) - line(b) })

@@ -67,11 +67,11 @@ func (d *Dir) Causes() ([]CellCauses, error) {
 		}
 		data, err := dataset.Read(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+			return nil, fmt.Errorf("%s: %w", d.Of(trial), err)
 		}
 		actions, err := summary.Actions(data)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+			return nil, fmt.Errorf("%s: %w", d.Of(trial), err)
 		}
 		for _, a := range actions {
 			if len(a.Attribution) == 0 {

@@ -54,6 +54,7 @@ type Trial struct {
 // Design is a resolved study: its cells, and its trials in the order of execution.
 type Design struct {
 	Name string `json:"name"`
+	File string `json:"-"` // of a new one, for messages
 	// Base has the values of every trial. Those of its cell override them.
 	Base  []string `json:"base"`
 	Cells []Cell   `json:"cells"`

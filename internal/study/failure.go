@@ -75,7 +75,7 @@ func (d *Dir) recordFailure(t Trial, code int, reason error) error {
 		err = bounded.Dir(d.Path).WriteFile(path.Join(t.Name, failureFile), text)
 	}
 	if err != nil {
-		return fmt.Errorf("record that trial %s failed: %w", t.Name, err)
+		return fmt.Errorf("record that trial %s failed: %w", d.Of(t), err)
 	}
 	return nil
 }

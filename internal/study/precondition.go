@@ -151,7 +151,7 @@ func (d *Dir) roundValue(t Trial) (*float64, error) {
 	}
 	v, err := answerOne(b, d.Precondition.Response)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Name, err)
+		return nil, fmt.Errorf("%s: %w", d.Of(t), err)
 	}
 	return v, nil
 }
@@ -213,7 +213,7 @@ func (d *Dir) crossCheck(w *WarmUp, last Trial) error {
 	}
 	var err error
 	if w.Within, err = transientOf(b, d.Precondition.Response); err != nil {
-		return fmt.Errorf("%s: %w", last.Name, err)
+		return fmt.Errorf("%s: %w", d.Of(last), err)
 	}
 	if w.Within != nil {
 		w.Within.Round = w.Rounds

@@ -32,8 +32,16 @@ func SourceFrom(name string, content io.Reader) (Source, error) {
 	return Source{filepath.Base(name), fmt.Sprintf("%x", sum.Sum(nil))}, nil
 }
 
-// New lists the cells of a study, and the trials of its first occasion.
+// New lists the cells of a study, and the trials of its first occasion. Errors contain the file.
 func New(s *plan.Study, o Options) (*Design, error) {
+	d, err := newDesign(s, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.File, err)
+	}
+	return d, nil
+}
+
+func newDesign(s *plan.Study, o Options) (*Design, error) {
 	spec, err := edition(s.Spec, o)
 	if err != nil {
 		return nil, err
@@ -44,7 +52,7 @@ func New(s *plan.Study, o Options) (*Design, error) {
 			order = append(order, key)
 		}
 	}
-	d := &Design{Name: s.Name, Base: append(sets(s.Spec.Scales[o.Scale].Set), o.Set...),
+	d := &Design{Name: s.Name, File: s.File, Base: append(sets(s.Spec.Scales[o.Scale].Set), o.Set...),
 		Blocks: int(max(spec.Blocks, 1)), Planned: int(max(spec.Occasions, 1)), Precondition: preconditionOf(&spec)}
 	d.Responses, d.Metrics = responsesOf(&spec)
 	if spec.Cost != nil {

@@ -29,11 +29,11 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 		trials[trial.Cell]++
 		actions, err := opsOf(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+			return nil, fmt.Errorf("%s: %w", d.Of(trial), err)
 		}
 		ends, err := endsOf(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+			return nil, fmt.Errorf("%s: %w", d.Of(trial), err)
 		}
 		for _, a := range actions {
 			if gathers[a.name] == nil {

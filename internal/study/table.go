@@ -139,7 +139,7 @@ func (d *Dir) Table() (*Table, error) {
 		row.Of++
 		done, err := d.answer(trial, queries, samples[trial.Cell])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+			return nil, fmt.Errorf("%s: %w", d.Of(trial), err)
 		}
 		switch {
 		case done:

@@ -54,11 +54,12 @@ func (d *Design) Check(ctx context.Context, x Executor, each func(cell int, p *p
 				d.Responses = DefaultResponses(actionsOf(p))
 			}
 			if len(d.Responses) == 0 {
-				return errors.New("the study has no responses: add metrics, such as findMax(main) of an object workload")
+				return fmt.Errorf("%s: the study has no responses: add metrics, such as findMax(main) of an object workload",
+					d.File)
 			}
 		}
 		if err := d.CheckNames(p, c.Without); err != nil {
-			return fmt.Errorf("cell %s: %w", c.Name(), err)
+			return fmt.Errorf("%s: cell %s: %w", d.File, c.Name(), err)
 		}
 		if each != nil {
 			if err := each(i, p); err != nil {
@@ -72,7 +73,7 @@ func (d *Design) Check(ctx context.Context, x Executor, each func(cell int, p *p
 		}
 		if d.Precondition != nil && d.Precondition.Response != "" {
 			if _, err := responsesIn([]string{d.Precondition.Response}, p.Names); err != nil {
-				return fmt.Errorf("precondition of cell %s: %w", c.Name(), err)
+				return fmt.Errorf("%s: precondition of cell %s: %w", d.File, c.Name(), err)
 			}
 		}
 	}
@@ -229,7 +230,7 @@ func (d *Dir) run(ctx context.Context, x Executor, t Trial, j Job, log io.Writer
 func (d *Dir) clear(ctx context.Context, x Executor, t Trial, log io.Writer) error {
 	path := d.Of(t)
 	if b, err := bundle.Open(path); err == nil && b.Live {
-		return fmt.Errorf("trial %s: %w", t.Name, ErrInUse)
+		return fmt.Errorf("trial %s: %w", path, ErrInUse)
 	}
 	if bundle.CheckBundle(path) == nil {
 		if err := x.CleanUp(ctx, path); err != nil {

@@ -79,14 +79,15 @@ func (r *renderer) manifests(key, text string) error {
 		if err != nil {
 			return &Error{Part: key, Message: err.Error()}
 		}
-		var head metav1.TypeMeta
-		if err := yaml.Unmarshal(doc, &head); err != nil {
+		head, err := decodedOnce(&decodedManifests, "", doc,
+			func(to *metav1.TypeMeta) error { return yaml.Unmarshal(doc, to) })
+		if err != nil {
 			return &Error{Part: key, Message: "not a manifest once its variables are filled in: " + oneLine(err)}
 		}
 		if head.Kind == "" && len(bytes.TrimSpace(doc)) == 0 {
 			continue
 		}
-		if err := r.object(key, head, doc); err != nil {
+		if err := r.object(key, *head, doc); err != nil {
 			return err
 		}
 	}
@@ -102,9 +103,9 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 	}
 	switch head.APIVersion + "/" + head.Kind {
 	case "v1/PersistentVolumeClaim":
-		return decoded(decode, func(c *corev1.PersistentVolumeClaim) error { return r.claim(key, *c, c.Name) })
+		return decoded(doc, decode, func(c *corev1.PersistentVolumeClaim) error { return r.claim(key, *c, c.Name) })
 	case "v1/ConfigMap":
-		return decoded(decode, func(cm *corev1.ConfigMap) error {
+		return decoded(doc, decode, func(cm *corev1.ConfigMap) error {
 			if isParser(cm) {
 				r.scripts[cm.Name] = scriptOf(cm)
 			} else {
@@ -113,19 +114,19 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 			return nil
 		})
 	case "v1/Pod":
-		return decoded(decode, func(p *corev1.Pod) error {
+		return decoded(doc, decode, func(p *corev1.Pod) error {
 			r.pods = append(r.pods, template{key, "Pod", p.ObjectMeta, p.Spec, p.Annotations})
 			return nil
 		})
 	case "batch/v1/Job":
-		return decoded(decode, func(j *batchv1.Job) error {
+		return decoded(doc, decode, func(j *batchv1.Job) error {
 			pods := valueOrOne(j.Spec.Parallelism) * valueOrOne(j.Spec.Completions)
 			return r.onePod(key, "Job", pods, j.ObjectMeta, j.Spec.Template)
 		})
 	case "apps/v1/StatefulSet":
-		return decoded(decode, func(set *appsv1.StatefulSet) error { return r.statefulSet(key, set) })
+		return decoded(doc, decode, func(set *appsv1.StatefulSet) error { return r.statefulSet(key, set) })
 	case "apps/v1/Deployment":
-		return decoded(decode, func(d *appsv1.Deployment) error {
+		return decoded(doc, decode, func(d *appsv1.Deployment) error {
 			return r.onePod(key, "Deployment", valueOrOne(d.Spec.Replicas), d.ObjectMeta, d.Spec.Template)
 		})
 	}
@@ -135,13 +136,16 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 	return r.unsupported(key, fmt.Sprintf("an object of kind %s (%s)", head.Kind, head.APIVersion), "")
 }
 
-// decoded calls use with what decode gives.
-func decoded[T any](decode func(any) error, use func(*T) error) error {
-	var v T
-	if err := decode(&v); err != nil {
+// decoded calls use with a copy of what decode makes of an object.
+func decoded[T any, P interface {
+	*T
+	DeepCopy() *T
+}](doc []byte, decode func(any) error, use func(P) error) error {
+	v, err := decodedOnce(&decodedManifests, fmt.Sprintf("%T", P(nil)), doc, func(to *T) error { return decode(to) })
+	if err != nil {
 		return err
 	}
-	return use(&v)
+	return use(P(v).DeepCopy())
 }
 
 // onePod adds the pod of a controller that has one.

@@ -349,3 +349,33 @@ func TestImages(t *testing.T) {
 		}
 	}
 }
+
+// TestRenderAgain: a further instance decodes no manifest that an earlier one has decoded, and shares nothing with it.
+func TestRenderAgain(t *testing.T) {
+	e := prototype(t)
+	render := func() *Instance { return instance(t, e, map[string]string{"storageClass": "fast"}, 1) }
+	want, err := yaml.Marshal(render())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := render()
+	for i := range changed.Pods {
+		p := &changed.Pods[i]
+		p.Labels["changed"], p.Spec.Containers[0].Image = "yes", "changed"
+		clear(p.Spec.Containers[0].Command)
+	}
+	for i := range changed.Claims {
+		clear(changed.Claims[i].Spec.AccessModes)
+		clear(changed.Claims[i].Spec.Resources.Requests)
+	}
+	for i := range changed.ConfigMaps {
+		clear(changed.ConfigMaps[i].Data)
+	}
+	got, err := yaml.Marshal(render())
+	if diff := cmp.Diff(string(want), string(got)); diff != "" || err != nil {
+		t.Errorf("after another was changed: %v %s", err, diff)
+	}
+	if n := testing.AllocsPerRun(10, func() { render() }); n > 1000 {
+		t.Errorf("%.0f allocations: the manifests are decoded again", n)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -119,6 +120,26 @@ func TestParserOfTheLibrary(t *testing.T) {
 	s, _ := b.readable(b.bundle())
 	if len(s.Verdicts) != 1 || s.Verdicts[0].Status != "pass" {
 		t.Errorf("verdicts %+v", s.Verdicts)
+	}
+	b.clean()
+}
+
+// TestInterruptedParserScript checks that an interrupt ends a parser script that hangs, and that the run is not
+// complete.
+func TestInterruptedParserScript(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	l := b.startRun(printing("#!/bin/sh\nexec sleep 4321\n"))
+	l.child("sleep", "4321")
+	l.signal(syscall.SIGINT)
+	l.wait().wants(t, 130)
+	if s, _ := b.readable(b.bundle()); s.State != "interrupted" || !s.Complete {
+		t.Errorf("state %q, complete %v", s.State, s.Complete)
+	}
+	for file, want := range map[string]string{"a.txt": "1\n", "b.txt": "2\n"} {
+		if got, err := os.ReadFile(filepath.Join(b.bundle(), "raw/p-0/c/output", file)); string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
+		}
 	}
 	b.clean()
 }

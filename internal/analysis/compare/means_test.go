@@ -58,6 +58,46 @@ func TestWelch(t *testing.T) {
 	}
 }
 
+// TestWelchMixed: trials are compared with a mean, its sd and n by their own, and the answer says so.
+func TestWelchMixed(t *testing.T) {
+	t.Parallel()
+	group := []float64{10.7, 8.4, 9.8, 8.8, 9.9, 13.4, 13.7, 10.8, 10, 12} // the first of TestWelch
+	other := observation.Aggregate{Mean: 12.33, SD: 2.0022487, N: 10}
+	for _, tt := range []struct {
+		name   string
+		trials []float64
+		mean   observation.Aggregate
+		says   string // of an answer without a test
+	}{
+		{"known", group, other, ""},
+		{"one trial", group[:1], other, "of one side only a mean is known, no single trials, and one mean is of fewer than two"},
+		{"no sd", group, observation.Aggregate{Mean: 12.33, SD: math.NaN(), N: 10}, "needs the column of sd too"},
+		{"no n", group, observation.Aggregate{Mean: 12.33, SD: 2}, "needs the column of n too"},
+	} {
+		b := observation.NewBuilder([]string{"p"}, "", "")
+		m := observation.Metric{Name: "rate", Unit: "IOPS"}
+		for i, v := range tt.trials {
+			b.Add(observation.Row{Levels: []string{"a"}, Metric: m, Repetition: int32(i + 1), Value: v})
+		}
+		b.AddAggregate([]string{"b"}, m, tt.mean)
+		r, err := compare.Run(b.Table(), compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &r.Comparisons[0]
+		if tt.says != "" {
+			if c.Verdict != verdict.None || c.P != nil || !strings.Contains(c.Reason, tt.says) {
+				t.Errorf("%s: %s, %q, want none with %q", tt.name, c.Verdict, c.Reason, tt.says)
+			}
+			continue
+		}
+		if c.Verdict == verdict.None || c.P == nil || math.Abs(*c.P-0.07939) > 5e-5 || c.NA != 10 || c.NB != 10 ||
+			c.Welch.Text != compare.MixedText || len(r.Models) != 1 || r.Models[0].Text != compare.MixedText {
+			t.Errorf("%s: %+v %+v %+v", tt.name, c, c.Welch, r.Models)
+		}
+	}
+}
+
 // TestWelchHolm: p is the smaller of two, times the number of pairs.
 func TestWelchHolm(t *testing.T) {
 	t.Parallel()
@@ -82,7 +122,7 @@ func TestNoWelch(t *testing.T) {
 		{"no n", "needs the column of n too (cnsbench import csv --n COLUMN)", observation.Aggregate{Mean: 10, SD: 1}, good},
 		{"neither", "needs the column of sd and of n too (cnsbench import csv --sd COLUMN --n COLUMN)",
 			observation.Aggregate{Mean: 10, SD: math.NaN()}, observation.Aggregate{Mean: 10, SD: math.NaN()}},
-		{"n of 1", "one is of a single value", good, observation.Aggregate{Mean: 10, SD: 0, N: 1}},
+		{"n of 1", "one mean is of fewer than two values", good, observation.Aggregate{Mean: 10, SD: 0, N: 1}},
 		{"no variance", "the standard deviation of both is 0", observation.Aggregate{Mean: 10, N: 3},
 			observation.Aggregate{Mean: 11, N: 3}},
 		{"not above 0", "b has a mean of -1 IOPS: a ratio needs values above 0", good,

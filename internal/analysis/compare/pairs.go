@@ -99,6 +99,7 @@ type sample struct {
 	// else lacks says what is missing.
 	aggregate float64
 	moments   []stats.Moments
+	mixed     bool // one of moments is of trials
 	lacks     string
 }
 
@@ -137,32 +138,47 @@ func (s *study) sample(p pair, groups bool) sample {
 // means gathers what is known of a pair of which a side at least has no values.
 func (s *study) means(p pair) sample {
 	x := sample{unit: meanUnit, scope: "for these means", aggregate: math.NaN()}
-	a, okA := s.table.Aggregates[p.a]
-	b, okB := s.table.Aggregates[p.b]
-	if !okA || !okB {
-		x.lacks = "of one side only a mean is known, of the other single trials: want trials of both, or means of both"
-		return x
+	a, ofTrialsA := s.aggregate(p.a)
+	b, ofTrialsB := s.aggregate(p.b)
+	only := "only means are known, no single trials"
+	if x.mixed = ofTrialsA || ofTrialsB; x.mixed {
+		only = "of one side only a mean is known, no single trials"
 	}
 	x.aggregate = b.Mean / a.Mean
 	var columns []string
 	if math.IsNaN(a.SD) || math.IsNaN(b.SD) {
 		columns = append(columns, "sd")
 	}
-	if a.N == 0 || b.N == 0 {
+	if a.N == 0 && !ofTrialsA || b.N == 0 && !ofTrialsB {
 		columns = append(columns, "n")
 	}
 	switch {
 	case len(columns) > 0:
-		x.lacks = fmt.Sprintf("only means are known, no single trials, and Welch's test of means needs the column of %s "+
-			"too (cnsbench import csv --%s COLUMN)", strings.Join(columns, " and of "), strings.Join(columns, " COLUMN --"))
+		x.lacks = fmt.Sprintf("%s, and Welch's test of means needs the column of %s too (cnsbench import csv --%s COLUMN)",
+			only, strings.Join(columns, " and of "), strings.Join(columns, " COLUMN --"))
 	case min(a.N, b.N) < 2:
-		x.lacks = "only means are known, and one is of a single value: a standard deviation needs two"
+		x.lacks = only + ", and one mean is of fewer than two values: a standard deviation needs two"
 	case a.SD == 0 && b.SD == 0:
-		x.lacks = "only means are known, and the standard deviation of both is 0: check that this was measured"
+		x.lacks = only + ", and the standard deviation of both is 0: check that this was measured"
 	default:
 		x.unit, x.moments = momentsUnit, []stats.Moments{{Mean: a.Mean, SD: a.SD, N: a.N}, {Mean: b.Mean, SD: b.SD, N: b.N}}
 	}
 	return x
+}
+
+// aggregate is the mean of a cell, with the sd and n of its trials if it has them.
+func (s *study) aggregate(k key) (_ observation.Aggregate, ofTrials bool) {
+	if a, ok := s.table.Aggregates[k]; ok {
+		return a, false
+	}
+	d, ok := stats.Describe(known(s.table.Series[k]))
+	if !ok {
+		d.Mean = math.NaN()
+	}
+	if d.N < 2 {
+		d.SD = 0 // n says what is missing
+	}
+	return observation.Aggregate{Mean: d.Mean, SD: d.SD, N: d.N}, true
 }
 
 // Scopes of answers: of one that counts occasions, and of one from a single occasion.
@@ -241,6 +257,9 @@ func (s *study) judge(pairs []pair, samples []sample, rule verdict.Rule) []Answe
 			Reason: x.lacks, Verdict: verdict.None}
 		if e != nil {
 			a.estimate(e, s.table.Metrics[pairs[i].a.Metric].Unit)
+			if a.Welch != nil && x.mixed {
+				a.Welch.Text = MixedText
+			}
 		}
 		rule.Weak = slices.Compact(slices.Concat(s.weak[pairs[i].a], s.weak[pairs[i].b]))
 		s.conclude(&a, e, adjusted, rule)

@@ -156,12 +156,17 @@ type Answer struct {
 	Needs *Needs `json:"needs,omitempty"`
 }
 
-// WelchText says what an answer by Welch's test is from, and what it assumes.
-const WelchText = "Welch, from mean, sd and n: assumes normal values; trials themselves were not seen"
+// WelchText and MixedText say what an answer by Welch's test is from, and what it assumes. MixedText is that of a side
+// with trials and one without.
+const (
+	WelchText = "Welch, from mean, sd and n: assumes normal values; trials themselves were not seen"
+	MixedText = "Welch, from mean, sd and n, of one side those of its trials: assumes normal values; trials of the other " +
+		"were not seen"
+)
 
 // Welch is the test of an answer from means: P is its p-value, and the interval of Ratio is Fieller's.
 type Welch struct {
-	Text string `json:"text"` // WelchText
+	Text string `json:"text"` // WelchText or MixedText
 	// T is the statistic of b − a, Freedom its degrees of freedom.
 	T       float64 `json:"t"`
 	Freedom float64 `json:"freedom"`

@@ -12,14 +12,17 @@ import (
 // model names the units of analysis.
 func (s *study) model() {
 	g := s.grouping
-	nested, welch, others := false, false, len(s.result.Comparisons) == 0
+	nested, others := false, len(s.result.Comparisons) == 0
+	var welch []string
 	for i := range s.result.Comparisons {
 		c := &s.result.Comparisons[i]
-		nested, welch = nested || c.Within != nil, welch || c.Welch != nil
-		others = others || c.Welch == nil
+		nested, others = nested || c.Within != nil, others || c.Welch == nil
+		if c.Welch != nil && !slices.Contains(welch, c.Welch.Text) {
+			welch = append(welch, c.Welch.Text)
+		}
 	}
-	if welch {
-		s.result.Models = append(s.result.Models, Model{Unit: momentsUnit, Text: WelchText})
+	for _, text := range welch {
+		s.result.Models = append(s.result.Models, Model{Unit: momentsUnit, Text: text})
 	}
 	if !others {
 		return

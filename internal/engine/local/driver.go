@@ -243,7 +243,7 @@ func (d *driver) truthLog() string {
 // dies and not before (Pdeathsig).
 func (d *driver) spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	cmd.Env = append(os.Environ(), d.engine.own.Environment())
+	cmd.Env = append(os.Environ(), owned.Environment(d.engine.own.RunID))
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err

@@ -113,7 +113,7 @@ func (e *Engine) openPods() error {
 	e.agents.SetLive(e.session.Live)
 	e.agents.SetSampling(e.session.Sampling, false) // they share the control group of the runner
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
-		Sink: e.pods, Agent: e.AgentPath, Program: e.program, Identity: e.own,
+		Sink: e.pods, Agent: e.AgentPath, Program: e.program, RunID: e.own.RunID,
 		Hide: []string{filepath.Join(e.session.Dir, "volumes")}, Limits: limits})
 	return err
 }

@@ -64,7 +64,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 	}
 	d.kill()
 	writer := exec.Command("sh", "-c", "echo x > "+filepath.Join(target.path, "late"))
-	writer.Env = []string{own.Environment()}
+	writer.Env = []string{owned.Environment(own.RunID)}
 	if err := writer.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,11 @@ const (
 func newDocument(file string, node *yaml.Node) (*Document, []Problem) {
 	d := &Document{File: file, places: map[string]place{}, keys: map[string]place{}}
 	c := converter{doc: d}
+	left := maxValues
+	if n := beyond(node, &left); n != nil {
+		c.tooMany(n, "")
+		return nil, c.problems
+	}
 	value := c.convert(node, "", 0)
 	if c.full {
 		return nil, c.problems
@@ -35,6 +40,24 @@ func newDocument(file string, node *yaml.Node) (*Document, []Problem) {
 	}
 	return nil, append(c.problems, Problem{File: file, Line: node.Line, Column: node.Column,
 		Message: "the document is not a mapping", Hint: "begin with apiVersion, kind, metadata and spec"})
+}
+
+// beyond returns the first node after so many that are left; nil: there are no more. It counts before paths and values
+// are made of them, which take more memory than the nodes.
+func beyond(n *yaml.Node, left *int) *yaml.Node {
+	if *left--; *left < 0 {
+		return n
+	}
+	first, step := 0, 1
+	if n.Kind == yaml.MappingNode {
+		first, step = 1, 2 // keys are no values
+	}
+	for i := first; i < len(n.Content); i += step {
+		if found := beyond(n.Content[i], left); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // converter converts nodes to the Go types of unstructured Kubernetes objects, in which
@@ -55,6 +78,10 @@ func (c *converter) fail(n *yaml.Node, path, message, hint string) {
 	}
 	c.problems = append(c.problems, Problem{File: c.doc.File, Line: n.Line, Column: n.Column,
 		Path: path, Message: message, Hint: hint})
+}
+
+func (c *converter) tooMany(n *yaml.Node, path string) {
+	c.fail(n, path, fmt.Sprintf("the document has more than %d values", maxValues), "use count, varsList or matrix")
 }
 
 func (c *converter) convert(n *yaml.Node, path string, depth int) any {
@@ -109,7 +136,7 @@ func (c *converter) fits(n *yaml.Node, path string, depth int) bool {
 	case depth > maxDepth:
 		c.fail(n, path, fmt.Sprintf("the document is more than %d levels deep", maxDepth), "")
 	case c.values > maxValues:
-		c.fail(n, path, fmt.Sprintf("the document has more than %d values", maxValues), "use count, varsList or matrix")
+		c.tooMany(n, path)
 	default:
 		return true
 	}

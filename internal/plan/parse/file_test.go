@@ -2,10 +2,12 @@ package parse
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 // bomb returns a Benchmark whose actions expand to 9^levels values, by nested aliases.
@@ -61,5 +63,32 @@ func TestLimitsOfSet(t *testing.T) {
 	_, err := setValue("{a: &a [" + strings.Repeat("x,", 200) + "], b: [" + strings.Repeat("*a,", 200) + "]}")
 	if diff := cmp.Diff("*a: the document's aliases stand for more than 20000 values", fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestManyValues: a document with too many values is refused before more is made of it than its nodes.
+func TestManyValues(t *testing.T) {
+	text := "list:\n" + strings.Repeat("  - {name: v, size: 1Gi, class: fast, count: 1}\n", 100_001)
+	allocated := func(f func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	nodes := allocated(func() {
+		var n yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &n); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var problems []Problem
+	all := allocated(func() { _, problems = Documents(File{Name: "f", Data: []byte(text)}) })
+	if len(problems) != 1 || !strings.Contains(problems[0].String(), "f:100001:") ||
+		!strings.Contains(problems[0].Message, "more than 500000 values") {
+		t.Errorf("%v", problems)
+	}
+	if all > nodes*5/4 {
+		t.Errorf("%d MB are allocated, %d MB of nodes", all>>20, nodes>>20)
 	}
 }

@@ -23,8 +23,10 @@ var (
 
 func isBenchmarks(text string) bool {
 	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) >= 4 && strings.HasPrefix(words[0], "Benchmark") && len(words)%2 == 0 {
+		if !strings.HasPrefix(strings.TrimSpace(line), "Benchmark") {
+			continue
+		}
+		if words := strings.Fields(line); len(words) >= 4 && len(words)%2 == 0 {
 			if _, err := strconv.Atoi(words[1]); err == nil {
 				return true
 			}

@@ -36,7 +36,7 @@ var (
 func isFioText(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if fioTextJob.MatchString(line) || fioTextTerse.MatchString(line) {
+		if strings.Contains(line, ": (groupid=") && fioTextJob.MatchString(line) || fioTextTerse.MatchString(line) {
 			return !isFioJSON(text)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -136,7 +138,7 @@ func secondsHint(written string) string {
 
 func durationHint(written string) string {
 	if _, err := time.ParseDuration(strings.TrimSpace(written) + "s"); err == nil {
-		return fmt.Sprintf("did you mean %q?", strings.TrimSpace(written)+"s")
+		return hints.Meant(strings.TrimSpace(written) + "s")
 	}
 	return "such as 500ms, 90s or 1m30s"
 }

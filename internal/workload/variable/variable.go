@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/hints"
 )
 
 // Type of a variable. The zero value accepts any text.
@@ -208,7 +210,7 @@ func (t Type) one(value string) *Problem {
 func (t Type) minHint(value string) string {
 	if t.scalar.unit != "" {
 		if v, err := t.scalar.parse(value + t.scalar.unit); err == nil && v >= t.min.value {
-			return fmt.Sprintf("did you mean %q?", value+t.scalar.unit)
+			return hints.Meant(value + t.scalar.unit)
 		}
 	}
 	return "at least " + t.min.text

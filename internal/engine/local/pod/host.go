@@ -42,8 +42,7 @@ type HostOptions struct {
 	Agent string
 	// Program is the path of this program, which pods run as engine.Program.
 	Program string
-	// Identity marks the processes and directories of the run.
-	Identity owned.Identity
+	RunID   string
 	// Hide lists the directories in which this run mounts volumes. A container unmounts the mounts in them
 	// that are not its own, so that it does not keep other volumes busy.
 	Hide []string
@@ -206,7 +205,7 @@ func (h *Host) start(p *process, c *container) error {
 	}
 	defer r.Close()
 	p.cmd = sandbox.Command(h.Agent, r, stderr, c.noNetwork)
-	p.cmd.Env = []string{h.Identity.Environment()} // for the agent only: workloads get another environment
+	p.cmd.Env = []string{owned.Environment(h.RunID)} // for the agent only: workloads get another environment
 	if err := h.onSpawner(p.cmd.Start); err != nil {
 		return errors.Join(startError(err), w.Close())
 	}

@@ -27,7 +27,7 @@ func (h *Host) limit(s *Spec, p *plan) error {
 	if err != nil {
 		return fail(err)
 	}
-	dir := h.Limits.Group(h.Identity.RunID, s.Instance)
+	dir := h.Limits.Group(h.RunID, s.Instance)
 	if err := h.Ledger.Add(op.LedgerEntry{Kind: GroupKind, Name: dir}); err != nil {
 		return fail(err)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
@@ -53,8 +52,8 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	f.Host, err = pod.NewHost(t.Context(), pod.HostOptions{
-		Identity: owned.New("r"),
-		Server:   server, Clock: f.clock, Ledger: f.ledger, Sink: f.sink, Agent: agentPath,
+		RunID:  "r",
+		Server: server, Clock: f.clock, Ledger: f.ledger, Sink: f.sink, Agent: agentPath,
 		Hide: []string{filepath.Join(dir, "volumes")},
 	})
 	if err != nil {
