@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -258,7 +259,7 @@ func TestOrphans(t *testing.T) {
 	}{{"through a proxy", "0000abcd", []string{proxy}}, {"without", "0000abce", nil}} {
 		t.Run(tt.name, func(t *testing.T) {
 			f.forget()
-			r := newRun(t, config, ns, tt.id, false)
+			r := newRun(t, config, ns, tt.id, v1alpha1.QueueFail)
 			r.Proxies, r.ProxyToken = tt.proxies, orphanToken
 			if err := r.Open(t.Context(),
 				engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{t}, Dir: t.TempDir(),

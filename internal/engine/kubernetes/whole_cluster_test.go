@@ -222,7 +222,7 @@ func TestProbes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(t, config, namespace(t, client, "probes-"), "0000ffff", false)
+	r := newRun(t, config, namespace(t, client, "probes-"), "0000ffff", v1alpha1.QueueFail)
 	if err := r.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(t, config, namespace(t, client, "counted-"), "0000fff0", false)
+	r := newRun(t, config, namespace(t, client, "counted-"), "0000fff0", v1alpha1.QueueFail)
 	if err := r.open(); err != nil {
 		t.Fatal(err)
 	}
