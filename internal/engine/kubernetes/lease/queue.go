@@ -131,9 +131,9 @@ func (q *queue) try(ctx context.Context, driver string) (done bool, err error) {
 		if s.tickets, err = q.liveTickets(ctx, driver); err != nil {
 			return false, err
 		}
-		if s.turn, err = q.turn(ctx); err != nil {
-			return false, err
-		}
+	}
+	if s.turn, err = q.turn(ctx); err != nil {
+		return false, err
 	}
 	s.place = slices.Index(s.tickets, e.Session.RunID)
 	if s.place < 0 {
