@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +18,11 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/turns"
 )
 
 // staleLease is how long after its last renewal a Lease counts, by the clock of the API server: three renewals, and two
-// minutes by which the clock of a runner's node may be wrong. A run in the namespace of the Lease does not rely on clocks.
+// minutes by which the clock of a runner's node may be wrong. Runs of the Lease's own namespace do not rely on clocks.
 const staleLease = 15*time.Second + 2*time.Minute
 
 // queued is where a run stands in the queue for its drivers.
@@ -44,50 +46,41 @@ func standing(leases []coordinationv1.Lease, namespace, run string, now time.Tim
 	leases = slices.DeleteFunc(slices.Clone(leases), func(l coordinationv1.Lease) bool {
 		return l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > staleLease
 	})
-	began := map[string]time.Time{} // of the runs that wait
-	var drivers []string            // of this run
+	var drivers []string // that this run waits for
 	for i := range leases {
 		l := &leases[i]
-		driver, waits := l.Labels[names.LabelWaitsFor]
-		if !waits {
-			continue
-		}
-		id := l.Labels[names.LabelRun]
-		if at, known := began[id]; !known || l.CreationTimestamp.Time.Before(at) {
-			began[id] = l.CreationTimestamp.Time
-		}
-		if id == run && l.Namespace == namespace {
+		if driver := l.Labels[turns.LabelWaitsFor]; driver != "" && l.Labels[names.LabelRun] == run && l.Namespace == namespace {
 			drivers = append(drivers, driver)
 		}
 	}
 	if drivers == nil {
 		return queued{}
 	}
-	earlier := func(id string) bool {
-		c := began[id].Compare(began[run])
-		return c < 0 || c == 0 && strings.Compare(id, run) < 0
-	}
-	q, ahead, users := queued{waits: true, turn: true}, map[string]bool{}, []string(nil)
+	order := turns.Order(leases)
+	earlier := order[:slices.Index(order, run)]
+	q, ahead, users := queued{waits: true, turn: true}, map[string]bool{}, map[string]string{}
 	for i := range leases {
 		l := &leases[i]
 		id := l.Labels[names.LabelRun]
-		uses, waits := l.Labels[names.LabelDriver], l.Labels[names.LabelWaitsFor]
+		uses, waits := l.Labels[turns.LabelDriver], l.Labels[turns.LabelWaitsFor]
 		switch {
 		case id == run:
 			continue
 		case slices.Contains(drivers, uses):
-			users = append(users, userOf(l, uses, namespace))
-		case slices.Contains(drivers, waits) && earlier(id):
+			users[id] = userOf(l, uses, namespace)
+		case slices.Contains(drivers, waits) && slices.Contains(earlier, id):
 			ahead[id] = true
 		default:
 			continue
 		}
 		q.turn = q.turn && l.Namespace == namespace
 	}
-	slices.Sort(users)
+	for id := range users { // it keeps its tickets until it has all of its drivers
+		delete(ahead, id)
+	}
 	if len(users)+len(ahead) > 0 {
 		q.message = fmt.Sprintf("place %d in the queue for %s", len(ahead)+1, strings.Join(drivers, ", "))
-		q.message = strings.Join(append([]string{q.message}, users...), "; ")
+		q.message = strings.Join(append([]string{q.message}, slices.Sorted(maps.Values(users))...), "; ")
 	}
 	return q
 }
@@ -102,7 +95,7 @@ func userOf(l *coordinationv1.Lease, driver, namespace string) string {
 
 // turnMap returns the ConfigMap that a runner waits for.
 func turnMap(b *v1alpha1.Benchmark) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: objectMeta(b, names.Turn(RunID(b)), roleRunner), Immutable: new(true)}
+	return &corev1.ConfigMap{ObjectMeta: objectMeta(b, turns.ConfigMap(RunID(b)), roleRunner), Immutable: new(true)}
 }
 
 // inQueue copies where the run stands to the status.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/turns"
 )
 
 // lease returns a Lease of a run, created some seconds after the beginning.
@@ -26,10 +27,10 @@ func lease(label, driver, namespace, run string, seconds int) coordinationv1.Lea
 
 func TestStanding(t *testing.T) {
 	uses := func(driver, namespace, run string, seconds int) coordinationv1.Lease {
-		return lease(names.LabelDriver, driver, namespace, run, seconds)
+		return lease(turns.LabelDriver, driver, namespace, run, seconds)
 	}
 	waits := func(driver, namespace, run string, seconds int) coordinationv1.Lease {
-		return lease(names.LabelWaitsFor, driver, namespace, run, seconds)
+		return lease(turns.LabelWaitsFor, driver, namespace, run, seconds)
 	}
 	mine := waits("a", "ns", "mine", 10)
 	tests := []struct {
@@ -73,14 +74,14 @@ func TestQueued(t *testing.T) {
 	b.step()
 	of := b.step()
 	b.pod(of, up())
-	theirs := lease(names.LabelDriver, "a", "there", "x", 1)
-	mine := lease(names.LabelWaitsFor, "a", "ns", RunID(of), 2)
+	theirs := lease(turns.LabelDriver, "a", "there", "x", 1)
+	mine := lease(turns.LabelWaitsFor, "a", "ns", RunID(of), 2)
 	for _, l := range []*coordinationv1.Lease{&theirs, &mine} {
 		if err := b.Create(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}
-	turn := types.NamespacedName{Namespace: "ns", Name: names.Turn(RunID(of))}
+	turn := types.NamespacedName{Namespace: "ns", Name: turns.ConfigMap(RunID(of))}
 	if got := b.step(); !is(got, v1alpha1.ConditionQueued, reasonInUse) {
 		t.Errorf("waiting: conditions %+v", got.Status.Conditions)
 	}

@@ -10,8 +10,9 @@ import (
 // Reparse parses the outputs below c.RawDir as the end of a run does, and records what the parsers return. The engine
 // is open. starts are those of the run that wrote the outputs. It returns the flags of the parsers.
 func Reparse(ctx context.Context, c Config, starts []op.InstanceStart) []bundle.Flag {
-	r := &runner{Config: c, hard: ctx, outputs: newOutputs(c.Plan.MaxOutput), instances: newInstances(), wallClocks: newWallClocks(),
-		checks: newChecks(c.Plan), same: map[sameFlag]int{}}
+	r := &runner{Config: c, hard: ctx, outputs: newOutputs(c.Plan.MaxOutput), instances: newInstances(),
+		wallClocks: newWallClocks(),
+		checks:     newChecks(c.Plan), same: map[sameFlag]int{}}
 	for _, s := range starts {
 		r.instances.hasStarted(s)
 	}

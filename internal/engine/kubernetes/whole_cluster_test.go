@@ -23,6 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/turns"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/enginetest"
 )
@@ -145,7 +146,8 @@ func TestTwoRuns(t *testing.T) {
 	})
 	t.Run("in two namespaces", func(t *testing.T) {
 		elsewhere := namespace(t, client, "two-runs-")
-		here, there := newRun(t, config, ns, "0000aaab", v1alpha1.QueueFail), newRun(t, config, elsewhere, "0000aaac", v1alpha1.QueueFail)
+		here := newRun(t, config, ns, "0000aaab", v1alpha1.QueueFail)
+		there := newRun(t, config, elsewhere, "0000aaac", v1alpha1.QueueFail)
 		if err := errors.Join(here.open(), there.open()); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +208,7 @@ func testQueue(t *testing.T, config *rest.Config, client *api.Client, ns string)
 		t.Errorf("run %s does not wait for the operator", id)
 	case <-time.After(3 * time.Second):
 	}
-	turn := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: names.Turn("0000f003")}}
+	turn := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: turns.ConfigMap("0000f003")}}
 	if _, err := client.Create(t.Context(), api.ConfigMaps, ns, turn, nil); err != nil {
 		t.Fatal(err)
 	}

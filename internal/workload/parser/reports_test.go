@@ -23,7 +23,7 @@ func ycsbPrintedOf(count, rate, prefix string) string {
 }
 
 // reports are the lines of the tools' reports for people, as the tools print them, with the metrics of their numbers:
-// NAME*UNIT, where a printed 1 is UNIT. $1 is the first group, where it is no number.
+// NAME*UNIT, if a printed 1 means UNIT. $1 stands for the first group, such as a name.
 var reports = []struct {
 	parser string
 	skip   []string // runs of several reports, which have a test of their own, or with a part of the figures

@@ -281,7 +281,8 @@ func testOperatorQuota(t *testing.T, bed *testBed) {
 
 // testOperatorLostRunner checks that a run fails if its runner pod is deleted, and that its objects
 // are removed.
-// testOperatorQueue has two namespaces use a driver that serves nobody: the second run waits until the first has failed.
+// testOperatorQueue starts runs in two namespaces on a driver that does not exist: the second waits until the first has
+// failed.
 func testOperatorQueue(t *testing.T, bed *testBed) {
 	var runs [2]*v1alpha1.Benchmark
 	var projects [2]*project

@@ -82,7 +82,8 @@ func Execute(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	result := run.Run(ctx, hard, run.Config{RunID: m.ID, Plan: p, Engine: e, Clock: clock,
 		Record: rec, Observer: enginetest.Unobserved{}, RawDir: t.TempDir(), Keep: true,
 		Session: engine.Session{RunID: m.ID, Identity: m.Identity, Clock: clock, Ledger: m.Ledger,
-			Dir: m.Identity.Scratch, Queue: engine.Queue{Policy: v1alpha1.QueueShare}, Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
+			Dir: m.Identity.Scratch, Queue: engine.Queue{Policy: v1alpha1.QueueShare}, Needs: p.Needs,
+			StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
 	if result.State == bundle.Failed {
 		m.Failed = result.Reason
 	}

@@ -1,5 +1,5 @@
-// Package lease keeps two runs of a namespace from using a driver at the same time by a Lease for each driver: the second
-// run waits, fails, or shares the driver, which both report.
+// Package lease keeps two runs of a namespace from using a driver at the same time, by a Lease for each driver: the
+// second run waits, fails, or shares the driver, which both report.
 package lease
 
 import (
@@ -20,7 +20,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/turns"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
@@ -91,7 +91,7 @@ func (h *Holder) create(ctx context.Context, driver string) error {
 	now, life := metav1.NowMicro(), int32(Duration/time.Second)
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName(driver), Namespace: e.Namespace,
-			Labels: e.Labels(map[string]string{names.LabelDriver: labelOf(driver)}, "")},
+			Labels: e.Labels(map[string]string{turns.LabelDriver: labelOf(driver)}, "")},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now,
 			RenewTime: &now},
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/turns"
 )
 
 // labelOf returns the value of the labels for a driver.
@@ -26,7 +27,7 @@ func labelOf(driver string) string {
 }
 
 // queue is the waiting of a run for its drivers. A run that waits has a ticket for each of its drivers: a Lease that it
-// renews. Tickets are served in the order of their creation.
+// renews, until it has all drivers. Package turns has the order of the runs.
 type queue struct {
 	h       *Holder
 	policy  engine.Queue
@@ -53,22 +54,22 @@ func (h *Holder) enqueue(ctx context.Context) (*queue, error) {
 	return q, nil
 }
 
-// takeTickets creates a ticket for each driver.
+// takeTickets creates the tickets that are missing. An attempt before this one may have created one without an answer.
 func (q *queue) takeTickets(ctx context.Context) error {
 	e := q.h.run
 	now, life := metav1.NowMicro(), int32(Duration/time.Second)
-	for _, driver := range q.h.drivers {
+	for _, driver := range q.h.drivers[len(q.tickets):] {
 		name := core.LeaseName(driver) + "-" + e.Session.RunID
 		if err := e.LedgerAddLease(name); err != nil {
 			return err
 		}
 		ticket := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.Namespace,
-				Labels: e.Labels(map[string]string{names.LabelWaitsFor: labelOf(driver)}, "")},
+				Labels: e.Labels(map[string]string{turns.LabelWaitsFor: labelOf(driver)}, "")},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life,
 				AcquireTime: &now, RenewTime: &now},
 		}
-		if _, err := e.Client.Create(ctx, core.Leases, e.Namespace, ticket, nil); err != nil {
+		if _, err := e.Client.Create(ctx, core.Leases, e.Namespace, ticket, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("queue for driver %s: create the Lease %s/%s: %w", driver, e.Namespace, name, err)
 		}
 		q.tickets = append(q.tickets, name)
@@ -135,10 +136,7 @@ func (q *queue) try(ctx context.Context, driver string) (done bool, err error) {
 	if s.turn, err = q.turn(ctx); err != nil {
 		return false, err
 	}
-	s.place = slices.Index(s.tickets, e.Session.RunID)
-	if s.place < 0 {
-		s.place = len(s.tickets)
-	}
+	s.findPlace(e.Session.RunID)
 	if s.place == 0 && s.turn {
 		err := q.h.create(ctx, driver)
 		if err == nil || !apierrors.IsAlreadyExists(err) {
@@ -152,6 +150,10 @@ func (q *queue) try(ctx context.Context, driver string) (done bool, err error) {
 	} else if err != nil {
 		return false, fmt.Errorf("read the Lease %s/%s: %w", e.Namespace, core.LeaseName(driver), err)
 	}
+	if s.holder != nil { // it keeps its tickets until it has all of its drivers
+		s.tickets = slices.DeleteFunc(s.tickets, func(id string) bool { return id == holderOfLease(s.holder) })
+		s.findPlace(e.Session.RunID)
+	}
 	return q.behind(ctx, &s)
 }
 
@@ -162,6 +164,13 @@ type standing struct {
 	place   int                   // in tickets; 0: first
 	turn    bool                  // among the namespaces
 	holder  *coordinationv1.Lease // nil: none
+}
+
+// findPlace finds the place of a run, which is the last if it has no ticket.
+func (s *standing) findPlace(run string) {
+	if s.place = slices.Index(s.tickets, run); s.place < 0 {
+		s.place = len(s.tickets)
+	}
 }
 
 // behind acts on a driver that the run cannot have now.
@@ -177,7 +186,7 @@ func (q *queue) behind(ctx context.Context, s *standing) (done bool, err error) 
 		case !seen.changed && time.Since(seen.since) > Duration:
 			return false, wrap(removeLease(ctx, e, l), "take over the expired Lease %s/%s", e.Namespace, l.Name)
 		case !seen.changed && q.policy.Policy == v1alpha1.QueueFail:
-			return false, nil // it may be one that nobody renews
+			return false, nil // its run may be dead: see whether it is renewed
 		}
 	}
 	switch {
@@ -192,7 +201,7 @@ func (q *queue) behind(ctx context.Context, s *standing) (done bool, err error) 
 	case time.Since(q.began) > q.policy.Limit:
 		return false, errors.Join(engine.Errorf("InUse", "%s after %v in the queue (spec.queueLimit)", s, q.policy.Limit),
 			e.LedgerDone(core.Leases, core.LeaseName(s.driver)))
-	case q.tickets == nil:
+	case len(q.tickets) < len(q.h.drivers):
 		return false, q.takeTickets(ctx)
 	}
 	q.say(s.String())
@@ -226,28 +235,21 @@ func (q *queue) say(what string) {
 func (q *queue) liveTickets(ctx context.Context, driver string) ([]string, error) {
 	e := q.h.run
 	list, _, err := e.Client.List(ctx, core.Leases, e.Namespace,
-		metav1.ListOptions{LabelSelector: names.LabelWaitsFor + "=" + labelOf(driver)})
+		metav1.ListOptions{LabelSelector: turns.LabelWaitsFor}) // of all drivers, for their order
 	if err != nil {
 		return nil, fmt.Errorf("list the Leases of runs that wait for driver %s: %w", driver, err)
 	}
-	var tickets []*coordinationv1.Lease
+	var live []coordinationv1.Lease
+	waits := map[string]bool{} // for the driver
 	for _, o := range list {
 		l := o.(*coordinationv1.Lease)
-		if seen := q.see(l); holderOfLease(l) == e.Session.RunID || time.Since(seen.since) <= Duration {
-			tickets = append(tickets, l)
+		id := l.Labels[names.LabelRun]
+		if seen := q.see(l); id == e.Session.RunID || time.Since(seen.since) <= Duration {
+			live = append(live, *l)
+			waits[id] = waits[id] || l.Labels[turns.LabelWaitsFor] == labelOf(driver)
 		}
 	}
-	slices.SortFunc(tickets, func(a, b *coordinationv1.Lease) int {
-		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	var runs []string
-	for _, l := range tickets {
-		runs = append(runs, holderOfLease(l))
-	}
-	return runs, nil
+	return slices.DeleteFunc(turns.Order(live), func(id string) bool { return !waits[id] }), nil
 }
 
 // see notes whether a Lease was renewed since it was last seen.
@@ -285,7 +287,7 @@ func (q *queue) turn(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	list, _, err := e.Client.List(ctx, api.ConfigMaps, e.Namespace,
-		metav1.ListOptions{FieldSelector: "metadata.name=" + names.Turn(e.Session.RunID)})
+		metav1.ListOptions{FieldSelector: "metadata.name=" + turns.ConfigMap(e.Session.RunID)})
 	return len(list) > 0, wrap(err, "read the ConfigMap with which the operator gives this run its turn")
 }
 

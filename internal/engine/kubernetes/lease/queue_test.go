@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/turns"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/test/apitest"
@@ -52,7 +52,7 @@ func TestFirst(t *testing.T) {
 		for _, operated := range []bool{false, true} {
 			s := apitest.Start(t)
 			if operated {
-				s.Add(t, "/api/v1/namespaces/ns/configmaps/"+names.Turn("aaaa"), `{}`)
+				s.Add(t, "/api/v1/namespaces/ns/configmaps/"+turns.ConfigMap("aaaa"), `{}`)
 			}
 			h := queued(t, s, "aaaa", engine.Queue{Policy: policy, Limit: time.Minute, Operated: operated})
 			if err := acquire(t, h, pollInterval/2); err != nil {
@@ -113,7 +113,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestTurn checks that a run of an operator waits for its turn, also for a driver that nobody uses in its namespace.
+// TestTurn checks that a run of an operator waits for its turn, even if no run of its namespace uses the driver.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t)
@@ -125,7 +125,7 @@ func TestTurn(t *testing.T) {
 		slices.Contains(got, leases+"cnsbench-d.example") {
 		t.Errorf("waiting: objects %v", got)
 	}
-	s.Add(t, "/api/v1/namespaces/ns/configmaps/"+names.Turn("aaaa"), `{}`)
+	s.Add(t, "/api/v1/namespaces/ns/configmaps/"+turns.ConfigMap("aaaa"), `{}`)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -15,10 +15,6 @@ import (
 // Labels of all objects of a run.
 const (
 	LabelRun = "cnsbench.dev/run"
-	// LabelDriver and LabelWaitsFor are on Leases: that of the run that uses a driver, and those of the runs that wait
-	// for it. Their value is the driver's name in lower case.
-	LabelDriver   = "cnsbench.dev/driver"
-	LabelWaitsFor = "cnsbench.dev/waits-for"
 	// LabelIdentity has the proof of the run's identity, which a clean-up checks.
 	LabelIdentity = "cnsbench.dev/identity"
 	LabelAction   = "cnsbench.dev/action"
@@ -165,6 +161,3 @@ func (m Metadata) Object(given metav1.ObjectMeta, action, object string) metav1.
 
 // Selector selects the run's objects by their label.
 func (m Metadata) Selector() string { return LabelRun + "=" + m.RunID }
-
-// Turn returns the name of the ConfigMap with which an operator gives a run its turn among those of other namespaces.
-func Turn(runID string) string { return "cnsbench-turn-" + runID }
