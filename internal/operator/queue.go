@@ -49,7 +49,8 @@ func standing(leases []coordinationv1.Lease, namespace, run string, now time.Tim
 	var drivers []string // that this run waits for
 	for i := range leases {
 		l := &leases[i]
-		if driver := l.Labels[turns.LabelWaitsFor]; driver != "" && l.Labels[names.LabelRun] == run && l.Namespace == namespace {
+		driver := l.Labels[turns.LabelWaitsFor]
+		if driver != "" && l.Labels[names.LabelRun] == run && l.Namespace == namespace {
 			drivers = append(drivers, driver)
 		}
 	}

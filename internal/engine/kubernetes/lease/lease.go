@@ -192,7 +192,7 @@ func (h *Holder) renew(ctx context.Context, driver string) error {
 	return patchRenewal(ctx, e, l)
 }
 
-// patchRenewal renews a Lease unless it has changed since it was read: then the next renewal sees what another run wrote.
+// patchRenewal renews a Lease unless another run has changed it since it was read: the next renewal sees that change.
 func patchRenewal(ctx context.Context, e *core.Run, l *coordinationv1.Lease) error {
 	now, err := metav1.NowMicro().MarshalJSON()
 	if err != nil {

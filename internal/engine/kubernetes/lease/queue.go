@@ -69,7 +69,8 @@ func (q *queue) takeTickets(ctx context.Context) error {
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life,
 				AcquireTime: &now, RenewTime: &now},
 		}
-		if _, err := e.Client.Create(ctx, core.Leases, e.Namespace, ticket, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+		_, err := e.Client.Create(ctx, core.Leases, e.Namespace, ticket, nil)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("queue for driver %s: create the Lease %s/%s: %w", driver, e.Namespace, name, err)
 		}
 		q.tickets = append(q.tickets, name)
