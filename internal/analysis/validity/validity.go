@@ -123,6 +123,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	add(clockStep(d))
 	add(skew(d))
 	add(phases(d))
+	add(phaseKilled(d))
 	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), canarySaturated(d), more) {
 		add(f, true)
 	}
@@ -337,6 +338,22 @@ func phases(d *dataset.Data) (bundle.Flag, bool) {
 	return flag("phases", Info, "%s has phases: a comparison over time is also one of phases",
 			strings.Join(changing, ", ")),
 		len(changing) > 0 && len(d.Spec.Actions) > len(changing)
+}
+
+// phaseKilled names the containers that did not end with their phase: they ran beside the next one until they were killed.
+func phaseKilled(d *dataset.Data) (bundle.Flag, bool) {
+	var killed []string
+	for _, i := range d.Instances {
+		if i.End == nil {
+			continue
+		}
+		for _, c := range i.End.Containers {
+			if c.PhaseOver && c.Signal == "SIGKILL" {
+				killed = append(killed, fmt.Sprintf("%s/%s: %s", i.Name, c.Name, c.Message))
+			}
+		}
+	}
+	return flag("phaseKilled", Warning, "%s", strings.Join(killed, "; ")), len(killed) > 0
 }
 
 func skew(d *dataset.Data) (bundle.Flag, bool) {

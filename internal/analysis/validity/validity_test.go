@@ -67,6 +67,12 @@ func TestCheck(t *testing.T) {
 		{"skew", nil, func(d *dataset.Data) {
 			d.Instances[1].Starts = []op.InstanceStart{{Instance: "fio-1", Intended: 0, At: second}}
 		}, map[string]string{"startSkew": Warning}},
+		{"killed after its phase", nil, func(d *dataset.Data) {
+			d.Instances[1].End = &op.InstanceEnd{OK: true, Containers: []op.ContainerEnd{
+				{Name: "fio", Signal: "SIGTERM", PhaseOver: true},
+				{Name: "fio-phase-1", Signal: "SIGKILL", PhaseOver: true, Message: "still running 5s after its phase"},
+			}}
+		}, map[string]string{"phaseKilled": Warning}},
 		{"wall clock set", nil, func(d *dataset.Data) {
 			before, after := int64(0), int64(-3600e9)
 			d.Machines = append(d.Machines, op.Machine{ID: "m", At: second, WallAheadNanos: &before},

@@ -9,7 +9,8 @@ import (
 )
 
 // testPhases checks that a workload changes its load within one pod, that its figures name the
-// phase in which they were measured, and that its phases end without a failure.
+// phase in which they were measured, and that its phases end without a failure. The phases are longer
+// than fio takes to start on a busy machine.
 func testPhases(p *project) {
 	c := p.command("local", `
 apiVersion: cnsbench.dev/v1alpha1
@@ -22,8 +23,8 @@ spec:
         workload: fio
         vars: {storageClass: hostdir, volumeSize: 64Mi, rw: randwrite, rateIops: 50, runtime: 600}
         phases:
-          - {startAfter: 6s, vars: {rateIops: 150}}
-          - {startAfter: 12s, vars: {rateIops: 50, bs: 8k, runtime: 6}}
+          - {startAfter: 20s, vars: {rateIops: 150}}
+          - {startAfter: 40s, vars: {rateIops: 50, bs: 8k, runtime: 6}}
   slos:
     - {name: busier, expr: 'iops(fio.write, phase(1)) > 2.0 * iops(fio.write, phase(0))'}
 `)
