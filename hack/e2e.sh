@@ -77,5 +77,5 @@ if [ -n "${1:-}" ]; then
     exit
 fi
 # One package at a time: they share two nodes. Within one, most of the time is spent waiting.
-hack/tagged.sh -p 1 -parallel 6 -timeout 40m ./internal/engine/kubernetes/... ./internal/agent ./internal/bundle/server ./test/e2e/kubernetes
+hack/tagged.sh -p 1 -parallel 4 -timeout 40m ./internal/engine/kubernetes/... ./internal/agent ./internal/bundle/server ./test/e2e/kubernetes
 CNSBENCH_TESTBED_IS_OURS=$ours go test -count=1 -tags e2e,grpcnotrace -run '^TestNothingIsLeft$' ./test/e2e/kubernetes

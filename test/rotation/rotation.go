@@ -82,6 +82,21 @@ func Turn(t testing.TB, n int, list []string, name string) {
 	}
 }
 
+// Half returns half of a table of tests in CI, those whose turn it is, and elsewhere all.
+func Half[T any](t testing.TB, tests map[string]T) map[string]T {
+	t.Helper()
+	turn := selected(t, (len(tests)+1)/2, slices.Sorted(maps.Keys(tests)))
+	if len(turn) == len(tests) {
+		return tests
+	}
+	t.Logf("this commit's tests run %v only; without $CI all run", turn)
+	half := make(map[string]T)
+	for _, name := range turn {
+		half[name] = tests[name]
+	}
+	return half
+}
+
 // selected returns the n of a list whose turn it is in CI, and elsewhere all.
 func selected(t testing.TB, n int, list []string) []string {
 	t.Helper()

@@ -43,7 +43,7 @@ func testOperator(t *testing.T) {
 	bed := newBed(t)
 	bed.install(t)
 	t.Run("at once", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *testBed){
+		for name, test := range rotation.Half(t, map[string]func(*testing.T, *testBed){
 			"carries Listing 1 out":                   testListing1Applied,
 			"carries a Benchmark out":                 testOperatorCompletes,
 			"says what is wrong with a Benchmark":     testOperatorInvalid,
@@ -58,7 +58,7 @@ func testOperator(t *testing.T) {
 			"lets a namespace go":                     testOperatorNamespace,
 			"shows columns and verdicts":              testOperatorColumns,
 			"runs the occasions of a scheduled study": testScheduledStudy,
-		} {
+		}) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each in a separate namespace
 				test(t, bed)

@@ -168,7 +168,7 @@ spec:
 func TestRun(t *testing.T) {
 	t.Parallel()
 	bed := newBed(t)
-	for name, test := range map[string]func(*project){
+	for name, test := range rotation.Half(t, map[string]func(*project){
 		"Listing 1 in a runner's pod":        testListing1,
 		"a class that is missing":            testNoClass,
 		"an image that cannot be had":        testNoImage,
@@ -186,7 +186,7 @@ func TestRun(t *testing.T) {
 		"a driver without snapshots":         testDriverWithoutSnapshots,
 		"a namespace that is deleted":        testNamespaceDeleted,
 		"agents whose clocks are wrong":      testClockOffset,
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each in a separate namespace
 			test(bed.project(t, noRights))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // TestWorkloads checks workloads of all kinds in namespaces that enforce the restricted Pod
@@ -26,7 +27,7 @@ import (
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	bed := newBed(t)
-	for name, test := range map[string]func(*project){
+	for name, test := range rotation.Half(t, map[string]func(*project){
 		"a pod that cannot be wrapped":             testUnwrapped,
 		"a pod of which one container is wrapped":  testHalfWrapped,
 		"an image without a shell, root read-only": testNoShell,
@@ -42,7 +43,7 @@ func TestWorkloads(t *testing.T) {
 		"a pod of an object workload that is lost": testObjectPodLost,
 		"a store of S3, by TLS":                    testStoreOfS3,
 		"Swift":                                    testStoreOfSwift,
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each in a separate namespace
 			test(bed.project(t, noRights))
