@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,8 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		return exitOK
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(errs, "cnsbench:", text)
+		// Indented, so that no line break of a file's text begins a line that reads as ours.
+		fmt.Fprintln(errs, "cnsbench:", strings.ReplaceAll(text, "\n", "\n  "))
 	}
 	return codeOf(err)
 }

@@ -87,6 +87,9 @@ func (f *addFlags) execute(cmd *cobra.Command, s *streams, args []string) error 
 	f.run.Out = out
 	x := newTrialRunner(s, &f.studyFlags, command.Files)
 	d, rooms, err := f.design(cmd.Context(), x)
+	if err != nil && len(args) == 1 { // of the files that it recorded
+		err = fmt.Errorf("%s: %w", out, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +149,9 @@ func (f *addFlags) continued(cmd *cobra.Command, there *study.Dir, args []string
 		}
 		if len(args) == 1 {
 			args = append(slices.Clip(args), there.Command.Files...)
+			if err := recordedFiles(args[0], args[1:]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	switch {
@@ -160,6 +166,21 @@ func (f *addFlags) continued(cmd *cobra.Command, there *study.Dir, args []string
 		return nil, err
 	}
 	return commandOf(cmd, args[1:])
+}
+
+// recordedFiles checks the files that a study recorded, which may be somebody else's: reading a named pipe would not end.
+func recordedFiles(dir string, names []string) error {
+	for _, name := range names {
+		if strings.HasPrefix(name, suitePrefix) {
+			continue
+		}
+		if fi, err := os.Stat(name); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		} else if !fi.Mode().IsRegular() {
+			return fmt.Errorf("%s: the study recorded %s, which is no regular file: name its files", dir, name)
+		}
+	}
+	return nil
 }
 
 // skip says why nothing is to be done.

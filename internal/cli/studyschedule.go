@@ -191,7 +191,7 @@ func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) (string, error
 		if !strings.HasPrefix(file, suitePrefix) {
 			text, err := bounded.ReadFile(bounded.LinkedFS(filepath.Dir(file)), filepath.Base(file), maxFile)
 			if err != nil {
-				return "", err
+				return "", fmt.Errorf("%s: %w", of.dir, err)
 			}
 			j.Files[filepath.Base(file)] = string(text)
 			file = runnerpod.FilesDir + "/" + filepath.Base(file)

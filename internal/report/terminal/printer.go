@@ -74,12 +74,12 @@ func (p *printer) wrap(label, text string) { p.wrapAfter(clean(label), clean(lab
 func (p *printer) wrapAfter(plain, painted, text string) {
 	indent := min(length(plain), p.width/2)
 	room := p.width - indent
-	prefix := painted
+	prefix, rest := painted, []rune(clean(text))
 	for {
-		var first string
-		first, text = split(clean(text), room)
-		p.line(prefix + first)
-		if text == "" {
+		var first []rune
+		first, rest = split(rest, room)
+		p.line(prefix + string(first))
+		if len(rest) == 0 {
 			return
 		}
 		prefix = strings.Repeat(" ", indent)
@@ -109,17 +109,16 @@ func Hang(label, text string, width int) string {
 }
 
 // split cuts a text after at most n runes, at a space if there is one.
-func split(s string, n int) (first, rest string) {
-	if length(s) <= n {
-		return s, ""
+func split(s []rune, n int) (first, rest []rune) {
+	if len(s) <= n {
+		return s, nil
 	}
-	r := []rune(s)
 	for i := n; i > n/3; i-- {
-		if r[i] == ' ' {
-			return string(r[:i]), string(r[i+1:])
+		if s[i] == ' ' {
+			return s[:i], s[i+1:]
 		}
 	}
-	return string(r[:n]), string(r[n:])
+	return s[:n], s[n:]
 }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
