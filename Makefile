@@ -193,13 +193,6 @@ BASE ?= HEAD^
 guard: deps build ## compare what the runner can do and costs with that of the commit BASE (HEAD^), by cnsbench compare (each week; quiet)
 	@hack/guard.sh '$(BASE)' '$(OUT)/guard'
 
-.PHONY: fake-nodes scale
-fake-nodes: ## build kwok, which simulates nodes, for make scale (a Go module at the version in hack/kwok)
-	@hack/fake-nodes.sh '$(OUT)/scale'
-
-scale: deps build fake-nodes ## move volumes between 1000 fake nodes of a test bed that is up; ARGS="-nodes 50 -rate 10 …"
-	go run ./test/bench -only scale $(ARGS)
-
 TESTBED := $(OUT)/testbed/bin/testbed
 export TESTBED_DIR = $(OUT)/testbed
 

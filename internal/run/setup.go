@@ -10,7 +10,7 @@ import (
 )
 
 // BarrierLead is the time between the announcement of the barrier's opening and the opening, so that every agent of
-// that many instances knows the time in advance: bench agents measures how long the announcement takes.
+// that many instances knows the time in advance (docs/benchmarks.md#agents).
 func BarrierLead(instances int) time.Duration {
 	return 200*time.Millisecond + time.Duration(instances)*2*time.Millisecond
 }

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // exitWorse is the exit code of compare with --fail-on worse.
@@ -24,74 +21,42 @@ const guardMargin = "10%"
 // guard measures what the runner can do and costs, of the programs in -base and of those in bin, in the same blocks,
 // and lets compare judge them. With -keep the figures of bin become an entry of a history, which compare searches for
 // changes.
-func guard(ctx context.Context, e *env) (table, error) {
-	var t table
+func guard(ctx context.Context, e *env, t *table) error {
 	if e.base == "" {
-		return t, errors.New("-base is missing: the directory with the programs to compare with (make guard builds them)")
+		return errors.New("-base is missing: the directory with the programs to compare with (make guard builds them)")
 	}
 	before := *e
 	before.bin = e.base
-	arms := []struct {
-		version string
-		e       *env
-	}{{"before", &before}, {"now", e}}
-	rows, own := [][]string{guardColumns}, [][]string{guardColumns}
-	for block, order := range mirrored(len(arms), max(e.blocks, 8), e.seed) {
-		for _, i := range order {
-			figures, err := arms[i].e.ceilings(ctx)
-			if err != nil {
-				return t, fmt.Errorf("%s: %w", arms[i].version, err)
-			}
-			for _, f := range figures {
-				row := []string{arms[i].version, strconv.Itoa(block), f.metric, f.unit,
-					strconv.FormatFloat(f.value, 'g', -1, 64)}
-				rows = append(rows, row)
-				if arms[i].version == "now" {
-					own = append(own, row)
-				}
-			}
-		}
+	got, err := interleave(ctx, e, 8, arm[[]ceiling]{"before", before.ceilings}, arm[[]ceiling]{"now", e.ceilings})
+	if err != nil {
+		return err
 	}
 	study := filepath.Join(e.tmp, "guard")
-	if err := e.importRows(ctx, rows, study); err != nil {
-		return t, err
+	if err := e.importRows(ctx, study, map[string][][]ceiling{"before": got[0], "now": got[1]}); err != nil {
+		return err
 	}
-	out, code, err := e.judge(ctx, study, "--factor", "version", "--paired")
+	code, err := t.judge(ctx, e, study, "--factor", "version", "--paired")
 	if err != nil {
-		return t, err
+		return err
 	}
-	t.add("ceilings of bin against those of "+e.base, fmt.Sprintf("exit code %d of compare --fail-on worse", code),
-		"nothing worse by more than "+guardMargin, metIf(code != exitWorse), max(e.blocks, 8))
-	t.note("%s", strings.ReplaceAll(out, "\n", "\n  "))
+	t.add(len(got[0]), "ceilings of bin against those of "+e.base, fmt.Sprintf("exit code %d of compare --fail-on worse",
+		code), "nothing worse by more than "+guardMargin, code != exitWorse)
 	if e.keep == "" {
-		return t, nil
+		return nil
 	}
 	if err := os.MkdirAll(e.keep, 0o755); err != nil {
-		return t, err
+		return err
 	}
 	name := time.Now().UTC().Format("20060102-150405") + "-" + commit(ctx)
-	if err := e.importRows(ctx, own, filepath.Join(e.keep, name)); err != nil {
-		return t, err
+	if err := e.importRows(ctx, filepath.Join(e.keep, name), map[string][][]ceiling{"now": got[1]}); err != nil {
+		return err
 	}
 	if entries, err := os.ReadDir(e.keep); err != nil || len(entries) < 2 {
-		return t, err
+		return err
 	}
-	out, code, err = e.judge(ctx, "--history", e.keep)
-	if err != nil {
-		return t, err
-	}
+	code, err = t.judge(ctx, e, "--history", e.keep)
 	t.info(1, "history with this run", "exit code %d", code)
-	t.note("%s", strings.ReplaceAll(out, "\n", "\n  "))
-	return t, nil
-}
-
-// commit is the one that is checked out, as git describes it.
-func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
+	return err
 }
 
 // ceiling is one figure of a run.
@@ -103,51 +68,46 @@ type ceiling struct {
 // ceilings runs a closed loop and an open one of 1000 ops/s on null.
 func (e *env) ceilings(ctx context.Context) ([]ceiling, error) {
 	length := pick(e, 4*time.Second, 2*time.Second)
-	trial, err := e.run(ctx, e.closedBenchmark(length))
+	loop, err := e.run(ctx, e.closedBenchmark(length))
 	if err != nil {
 		return nil, err
 	}
-	loop, err := closedFigures(trial, length)
+	defer loop.remove()
+	volumes, err := closedFigures(loop, length)
 	if err != nil {
 		return nil, err
 	}
-	var memory int64
-	for _, u := range trial.process {
-		memory = max(memory, u.rss)
-	}
-	start := trial.bundle.Run.Clock.Start.Add(time.Duration(trial.bundle.Run.BarrierAt)).Sub(trial.began)
-	trial.remove()
-	if trial, err = e.run(ctx, e.touches(length)); err != nil {
-		return nil, err
-	}
-	defer trial.remove()
-	ops, err := trial.ops("touch")
+	open, err := e.run(ctx, e.touches(length))
 	if err != nil {
 		return nil, err
 	}
-	var late []int64
-	for _, o := range ops {
-		l, _ := o.Lateness()
-		late = append(late, l)
+	defer open.remove()
+	ops, err := open.ops("touch")
+	if err != nil {
+		return nil, err
 	}
-	if len(late) == 0 {
-		return nil, errors.New("no op succeeded")
-	}
-	cpu := cpuWhile(trial, trial.bundle.Run.BarrierAt, trial.bundle.Run.BarrierAt+op.Time(length))
+	cpu := open.cpus(open.barrier(), open.barrier().Add(length)) * length.Seconds() / float64(len(ops))
 	return []ceiling{
-		{"volumes of a closed loop", "volumes/s", loop.perSecond},
-		{"CPU time of the runner per volume", "us", float64(loop.cpu) / 1e3},
-		{"peak memory of the runner", "MiB", float64(memory) / (1 << 20)},
-		{"from the command to the barrier", "ms", float64(start) / 1e6},
-		{"p99 of lateness at 1000 ops/s", "us", float64(quantile(late, 0.99)) / 1e3},
-		{"CPU time of the runner per op at 1000 ops/s", "us", cpu * length.Seconds() / float64(len(late)) * 1e6},
+		{"volumes of a closed loop", "volumes/s", volumes.perSecond},
+		{"CPU time of the runner per volume", "us", 1e6 * volumes.cpu},
+		{"peak memory of the runner", "MiB", most(loop.usages, rssOf) / (1 << 20)},
+		{"from the command to the barrier", "ms", loop.barrier().Sub(loop.began).Seconds() * 1e3},
+		{"p99 of lateness at 1000 ops/s", "us", float64(quantile(lateness(ops), 0.99)) / 1e3},
+		{"CPU time of the runner per op at 1000 ops/s", "us", 1e6 * cpu},
 	}, nil
 }
 
-var guardColumns = []string{"version", "block", "metric", "unit", "value"}
-
-// importRows makes a study of rows, which have guardColumns.
-func (e *env) importRows(ctx context.Context, rows [][]string, dir string) error {
+// importRows makes a study of the ceilings of each block, by version.
+func (e *env) importRows(ctx context.Context, dir string, of map[string][][]ceiling) error {
+	rows := [][]string{{"version", "block", "metric", "unit", "value"}}
+	for version, blocks := range of {
+		for block, ceilings := range blocks {
+			for _, c := range ceilings {
+				rows = append(rows, []string{version, strconv.Itoa(block), c.metric, c.unit,
+					strconv.FormatFloat(c.value, 'g', -1, 64)})
+			}
+		}
+	}
 	f, err := os.Create(filepath.Join(e.tmp, "guard.csv"))
 	if err != nil {
 		return err
@@ -155,23 +115,18 @@ func (e *env) importRows(ctx context.Context, rows [][]string, dir string) error
 	if err := errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close()); err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, e.cnsbench(), "import", "csv", f.Name(), "--out", dir, "--factor", "version",
-		"--block", "block", "--metric", "metric", "--unit", "unit", "--value", "value").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("cnsbench import: %w: %s", err, out)
-	}
-	return nil
+	_, err = e.call(ctx, "import", "csv", f.Name(), "--out", dir, "--factor", "version", "--block", "block", "--metric",
+		"metric", "--unit", "unit", "--value", "value")
+	return err
 }
 
-// judge compares with the margin. The exit code is 0 or exitWorse.
-func (e *env) judge(ctx context.Context, args ...string) (text string, code int, err error) {
-	cmd := exec.CommandContext(ctx, e.cnsbench(), append([]string{"compare", "--margin", guardMargin, "--fail-on", "worse",
-		"--direction", "peak memory of the runner=lower", "--output", "markdown"}, args...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	code = cmd.ProcessState.ExitCode()
-	if err != nil && code != exitWorse {
-		return "", code, fmt.Errorf("cnsbench compare: %w: %s", err, out)
+// judge compares with the margin, and notes what compare says. The exit code is 0 or exitWorse.
+func (t *table) judge(ctx context.Context, e *env, args ...string) (code int, err error) {
+	p, err := execute(interruptible(ctx, e.cnsbench(), append([]string{"compare", "--margin", guardMargin, "--fail-on",
+		"worse", "--direction", "peak memory of the runner=lower", "--output", "markdown"}, args...)...), nil)
+	if err != nil && p.code != exitWorse {
+		return p.code, err
 	}
-	return strings.TrimSpace(string(out)), code, nil
+	t.note("%s", strings.ReplaceAll(strings.TrimSpace(string(p.output)), "\n", "\n  "))
+	return p.code, nil
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/run"
 )
 
 // firstWrite is a pod that writes to a new volume and notes when, in ns since 1970, where the API shows it.
@@ -49,56 +50,37 @@ const harnessInterval = 4 * time.Second
 
 // harness starts pods that write to a new volume, with CNSBench and by a bare client in turns, and compares the time
 // from the first request to the first write, which each pod notes by the clock of this machine.
-func harness(ctx context.Context, e *env) (t table, err error) {
-	kubeconfig, _, err := e.testbed()
+func harness(ctx context.Context, e *env, t *table) error {
+	c, err := e.testbed()
 	if err != nil {
-		return t, err
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return t, err
-	}
-	set, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return t, err
+		return err
 	}
 	for _, d := range []struct {
-		agent       string
-		ratio, high float64
-	}{{"image", 1.05, 1.15}, {"init", 1.25, math.Inf(1)}} {
-		if err := t.harnessOf(ctx, e, set, d.agent, d.ratio, d.high); err != nil {
-			return t, err
+		agent string
+		most  float64
+	}{{"image", 1.05}, {"init", 1.25}} {
+		if err := t.harnessOf(ctx, c, d.agent, d.most); err != nil {
+			return err
 		}
 	}
 	t.note("From the request that creates the claim to the first write, a pod with CNSBench's agent each %v and a bare "+
 		"pod between: both of the same image, on claims of the null driver.", harnessInterval)
-	return t, nil
+	return nil
 }
 
-// harnessOf measures one delivery of the agent: the ratio is to be at most ratio, and its interval to end at high.
-func (t *table) harnessOf(ctx context.Context, e *env, set kubernetes.Interface, agent string, ratio,
-	high float64) error {
-	n := pick(e, 60, 6)
-	w := &firstWrites{set: set, at: map[string]time.Time{}}
+// harnessOf measures one delivery of the agent: the interval of the ratio is to be at most that.
+func (t *table) harnessOf(ctx context.Context, c *cluster, agent string, most float64) error {
+	n := pick(c.e, 60, 6)
+	w := &firstWrites{set: c.client, at: map[string]time.Time{}}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := w.watch(watching); err != nil {
 		return err
 	}
-	bare := &barePods{set: set, writes: w, n: n}
-	defer bare.remove()
-	created, failed := make(chan []time.Time, 1), make(chan error, 1)
-	go func() {
-		times, err := bare.create(watching)
-		created <- times
-		failed <- err
-	}()
-	trial, err := e.onCluster(ctx, fmt.Sprintf(`
-apiVersion: cnsbench.dev/v1alpha1
-kind: Benchmark
-metadata: {name: bench-harness}
-spec:
-  actions: [{name: first, rateName: r, createObjSpec: {workload: first}}]
+	defer w.remove(n)
+	var creating errgroup.Group
+	creating.Go(func() error { return w.create(watching, n) })
+	trial, err := c.run(ctx, c.e.benchmark(`  actions: [{name: first, rateName: r, createObjSpec: {workload: first}}]
   rates: [{name: r, limit: %d, constantRateSpec: {interval: %v}}]
 ---
 apiVersion: v1
@@ -112,8 +94,7 @@ data:
 		return err
 	}
 	defer trial.remove()
-	times, err := <-created, <-failed
-	if err != nil {
+	if err := creating.Wait(); err != nil {
 		return err
 	}
 	ops, err := trial.ops("first")
@@ -123,39 +104,32 @@ data:
 	var with, without []float64
 	for k := range ops {
 		i := ops[k].Instance
-		if i >= len(times) {
+		ours, theirs := w.of(fmt.Sprintf("cnsb-%s-first-%d-first", trial.bundle.Run.ID, i)), w.of(bareName(i))
+		if i >= len(w.began) || ours.IsZero() || theirs.IsZero() {
 			continue
 		}
-		ours := w.of("cnsb-" + trial.bundle.Run.ID + "-first-" + strconv.Itoa(i) + "-first")
-		theirs := w.of(bareName(i))
-		if ours.IsZero() || theirs.IsZero() {
-			continue
-		}
-		began := trial.bundle.Run.Clock.Start.Add(time.Duration(ops[k].Started))
-		with, without = append(with, ours.Sub(began).Seconds()), append(without, theirs.Sub(times[i]).Seconds())
+		with = append(with, ours.Sub(trial.at(ops[k].Started)).Seconds())
+		without = append(without, theirs.Sub(w.began[i]).Seconds())
 	}
-	r, err := pairedRatio(without, with)
-	if err != nil {
-		return fmt.Errorf("agent %s: %w: %.3v s with it, %.3v s without", agent, err, with, without)
-	}
-	what := fmt.Sprintf("--agent %s: first write with CNSBench / of a bare pod", agent)
-	target := fmt.Sprintf("≤ %.2f", ratio)
-	if !math.IsInf(high, 1) {
-		target += fmt.Sprintf(", upper bound ≤ %.2f", high)
-	}
-	t.add(what, fmt.Sprintf("× %.3f [%.3f, %.3f]", r.estimate, r.low, r.high), target, metIf(len(with) >= n && r.estimate <= ratio && r.high <= high), len(with))
-	return nil
+	return t.ratio(fmt.Sprintf("--agent %s: first write with CNSBench / of a bare pod", agent), without, with, 0, most)
 }
 
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
-// firstWrites are the times that pods have noted, by the name of the pod. It is safe for concurrent use.
+// firstWrites are the times that pods have noted, and bare pods that a client creates by itself, in the middle between
+// those of CNSBench.
 type firstWrites struct {
-	set kubernetes.Interface
-	mu  sync.Mutex
-	at  map[string]time.Time
-	saw int // pods that are not bare
+	set   kubernetes.Interface
+	began []time.Time // when each bare pod was begun to be created
+
+	mu    sync.Mutex
+	at    map[string]time.Time // by the name of the pod
+	other bool                 // a pod that is not bare was seen
 }
+
+const barePrefix = "bench-bare-"
+
+func bareName(i int) string { return barePrefix + strconv.Itoa(i) }
 
 // watch collects the times until ctx ends.
 func (w *firstWrites) watch(ctx context.Context) error {
@@ -165,25 +139,25 @@ func (w *firstWrites) watch(ctx context.Context) error {
 	}
 	go func() {
 		for ev := range events.ResultChan() {
-			p, ok := ev.Object.(*corev1.Pod)
-			if !ok {
-				continue
+			if p, ok := ev.Object.(*corev1.Pod); ok {
+				w.see(p)
 			}
-			w.mu.Lock()
-			if !strings.HasPrefix(p.Name, barePrefix) {
-				w.saw++
-			}
-			for _, c := range p.Status.ContainerStatuses {
-				if end := c.State.Terminated; end != nil {
-					if ns, err := strconv.ParseInt(strings.TrimSpace(end.Message), 10, 64); err == nil {
-						w.at[p.Name] = time.Unix(0, ns)
-					}
-				}
-			}
-			w.mu.Unlock()
 		}
 	}()
 	return nil
+}
+
+func (w *firstWrites) see(p *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.other = w.other || !strings.HasPrefix(p.Name, barePrefix)
+	for _, c := range p.Status.ContainerStatuses {
+		if end := c.State.Terminated; end != nil {
+			if ns, err := strconv.ParseInt(strings.TrimSpace(end.Message), 10, 64); err == nil {
+				w.at[p.Name] = time.Unix(0, ns)
+			}
+		}
+	}
 }
 
 func (w *firstWrites) of(pod string) time.Time {
@@ -192,66 +166,45 @@ func (w *firstWrites) of(pod string) time.Time {
 	return w.at[pod]
 }
 
-// began reports whether CNSBench has created a pod.
-func (w *firstWrites) began() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.saw > 0
-}
-
-// barePods are pods that a client creates by itself, in the middle between those of CNSBench.
-type barePods struct {
-	set    kubernetes.Interface
-	writes *firstWrites
-	n      int
-}
-
-const barePrefix = "bench-bare-"
-
-func bareName(i int) string { return barePrefix + strconv.Itoa(i) }
-
-// create creates the pods, and returns when it began to create each.
-func (b *barePods) create(ctx context.Context) (times []time.Time, err error) {
-	for !b.writes.began() {
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-	next := time.Now().Add(harnessInterval / 2)
-	for i := range b.n {
-		if err := sleep(ctx, time.Until(next)); err != nil {
-			return times, err
-		}
-		next = next.Add(harnessInterval)
+// create creates bare pods from the first pod of CNSBench on, and waits at most a minute until the last has written.
+func (w *firstWrites) create(ctx context.Context, n int) error {
+	err := poll(ctx, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.other })
+	for next := time.Now().Add(harnessInterval / 2); len(w.began) < n && err == nil; next = next.Add(harnessInterval) {
 		var pod corev1.Pod
 		var claim corev1.PersistentVolumeClaim
-		err := errors.Join(yaml.Unmarshal([]byte(firstWrite), &pod), yaml.Unmarshal([]byte(firstClaim), &claim))
-		if err != nil {
-			return times, err
+		err = errors.Join(yaml.Unmarshal([]byte(firstWrite), &pod), yaml.Unmarshal([]byte(firstClaim), &claim))
+		if err != nil || !run.PreciseSleep(ctx, next) {
+			return errors.Join(err, ctx.Err())
 		}
-		pod.Name, claim.Name = bareName(i), bareName(i)
+		pod.Name, claim.Name = bareName(len(w.began)), bareName(len(w.began))
 		pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim.Name
-		times = append(times, time.Now())
-		if _, err = b.set.CoreV1().PersistentVolumeClaims("default").Create(ctx, &claim, metav1.CreateOptions{}); err == nil {
-			_, err = b.set.CoreV1().Pods("default").Create(ctx, &pod, metav1.CreateOptions{})
-		}
-		if err != nil {
-			return times, err
+		w.began = append(w.began, time.Now())
+		if _, err = w.set.CoreV1().PersistentVolumeClaims("default").Create(ctx, &claim, metav1.CreateOptions{}); err == nil {
+			_, err = w.set.CoreV1().Pods("default").Create(ctx, &pod, metav1.CreateOptions{})
 		}
 	}
-	for end := time.Now().Add(time.Minute); b.writes.of(bareName(b.n-1)).IsZero() && time.Now().Before(end); {
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
-			return times, err
-		}
+	if err != nil {
+		return err
 	}
-	return times, nil
+	end := time.Now().Add(time.Minute)
+	return poll(ctx, func() bool { return !w.of(bareName(n-1)).IsZero() || time.Now().After(end) })
 }
 
-// remove deletes the pods and their claims.
-func (b *barePods) remove() {
+// poll returns when done does so, or ctx ends.
+func poll(ctx context.Context, done func() bool) error {
+	for !done() {
+		if !run.PreciseSleep(ctx, time.Now().Add(20*time.Millisecond)) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// remove deletes the bare pods and their claims.
+func (w *firstWrites) remove(n int) {
 	ctx := context.Background()
-	for i := range b.n {
-		_ = b.set.CoreV1().Pods("default").Delete(ctx, bareName(i), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-		_ = b.set.CoreV1().PersistentVolumeClaims("default").Delete(ctx, bareName(i), metav1.DeleteOptions{})
+	for i := range n {
+		_ = w.set.CoreV1().Pods("default").Delete(ctx, bareName(i), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		_ = w.set.CoreV1().PersistentVolumeClaims("default").Delete(ctx, bareName(i), metav1.DeleteOptions{})
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // integrityImages counts the snapshots of each built-in driver that are not crash-consistent, of a volume that is
 // written at full speed.
-func integrityImages(ctx context.Context, e *env) (t table, err error) {
+func integrityImages(ctx context.Context, e *env, t *table) error {
 	snapshots := pick(e, 20, 4)
 	for _, c := range []struct{ driver, size, direct string }{
 		{"hostdir", "1Mi", "true"}, {"hostdir", "16Mi", "true"}, {"hostdir", "16Mi", "false"}, {"hostdir", "64Mi", "true"},
@@ -19,21 +20,15 @@ func integrityImages(ctx context.Context, e *env) (t table, err error) {
 		{"loopfile-xfs", "16Mi", "true"}, {"loopfile-xfs", "16Mi", "false"},
 	} {
 		if err := t.images(ctx, e, c.driver, c.size, c.direct, snapshots); err != nil {
-			return t, err
+			return err
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // images runs one Benchmark and adds its figures.
 func (t *table) images(ctx context.Context, e *env, driver, size, direct string, snapshots int) error {
-	trial, err := e.run(ctx, fmt.Sprintf(`
-apiVersion: cnsbench.dev/v1alpha1
-kind: Benchmark
-metadata: {name: bench-integrity}
-spec:
-  seed: %d
-  actions:
+	trial, err := e.run(ctx, e.benchmark(`  actions:
     - name: writer
       createObjSpec:
         workload: integrity
@@ -43,7 +38,7 @@ spec:
     - {name: checks, checkSpec: {actionName: restores}}
     - {name: deletions, deleteSpec: {actionName: restores}}
   rates: [{name: r, limit: %d, constantRateSpec: {interval: 1s}}]
-`, e.seed, driver, size, direct, snapshots+5, snapshots))
+`, driver, size, direct, snapshots+5, snapshots))
 	if err != nil {
 		return err
 	}
@@ -72,11 +67,10 @@ spec:
 		reordered += checks["reordered"][i]
 	}
 	stale, ages := checks["stale"], checks["age"]
-	_, most := extremes(stale)
 	cache := map[string]string{"true": "direct", "false": "page cache"}[direct]
 	t.info(n, fmt.Sprintf("%s, %s of blocks, %s", driver, size, cache), "%d of %d with violations; stale blocks of one: "+
 		"median %.0f, maximum %.0f of %.0f; other violations %.0f; reordered in all %.0f; age %v; %.0f writes/s", bad, n,
-		stats.Median(stale), most, checks["blocks"][0], others, reordered,
+		stats.Median(stale), slices.Max(stale), checks["blocks"][0], others, reordered,
 		time.Duration(stats.Median(ages)).Round(time.Millisecond), writes)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -66,52 +65,51 @@ var asBefore = map[string][]string{
 
 // limiter slows one component at a time and checks which component stands out in each of some runs. A proxy on the
 // driver's socket separates a sidecar from its driver.
-func limiter(ctx context.Context, e *env) (t table, err error) {
-	kubeconfig, _, err := e.testbed()
+func limiter(ctx context.Context, e *env, t *table) (err error) {
+	c, err := e.testbed()
 	if err != nil {
-		return t, err
+		return err
 	}
-	stop, err := e.proxyNull(ctx)
+	stop, err := c.proxyNull(ctx)
 	if err != nil {
-		return t, err
+		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	file := filepath.Join(filepath.Dir(kubeconfig), "inject", "null.yaml")
 	inject := func(text string) error {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(c.dir, "inject", "null.yaml"), []byte(text), 0o644); err != nil {
 			return err
 		}
-		return e.bed(ctx, "restart", "driver-null")
+		return c.bed(ctx, "restart", "driver-null")
 	}
 	defer func() { err = errors.Join(err, inject("")) }()
+	restart := func(part ...string) error {
+		if len(part) == 0 {
+			return nil
+		}
+		return c.bed(ctx, append([]string{"restart"}, part...)...)
+	}
 	for _, a := range slowDowns {
-		if err := inject(a.inject); err != nil {
-			return t, err
+		err := errors.Join(inject(a.inject), restart(a.restart...))
+		if err == nil {
+			err = t.limitedBy(ctx, c, &a)
 		}
 		if len(a.restart) > 0 {
-			if err := e.bed(ctx, append([]string{"restart"}, a.restart...)...); err != nil {
-				return t, err
-			}
+			err = errors.Join(err, restart(append(a.restart[:1:1], asBefore[a.restart[0]]...)...))
 		}
-		measured := t.limitedBy(ctx, e, &a)
-		if len(a.restart) > 0 {
-			part := a.restart[0]
-			measured = errors.Join(measured, e.bed(ctx, append([]string{"restart", part}, asBefore[part]...)...))
-		}
-		if measured != nil {
-			return t, measured
+		if err != nil {
+			return err
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // limitedBy counts in how many runs the component ranks first and stands out.
-func (t *table) limitedBy(ctx context.Context, e *env, a *slowed) error {
-	runs, found, times := pick(e, 10, 2), 0, []time.Duration{}
+func (t *table) limitedBy(ctx context.Context, c *cluster, a *slowed) error {
+	runs, found, times := pick(c.e, 10, 2), 0, []float64{}
 	for i := range runs {
-		of := *e
+		of := *c.e
 		of.seed += uint64(i) // other times of the operations in each run
-		trial, err := e.onCluster(ctx, a.text(&of), "--csi-proxy", proxyAddress)
+		trial, err := c.run(ctx, a.text(&of), "--csi-proxy", proxyAddress)
 		if err != nil {
 			return err
 		}
@@ -121,25 +119,45 @@ func (t *table) limitedBy(ctx context.Context, e *env, a *slowed) error {
 			return err
 		}
 		if got.Response.P50.Ns != nil {
-			times = append(times, time.Duration(*got.Response.P50.Ns))
+			times = append(times, float64(*got.Response.P50.Ns)/1e6)
 		}
 		cause := ""
 		if len(got.Causes) > 0 && got.Causes[0].StandsOut {
 			cause = got.Causes[0].Component
 		}
-		fmt.Fprintf(os.Stderr, "%s, run %d of %d: %s\n", a.name, i+1, runs, got.StandsOut)
 		if cause == a.cause && strings.Contains(got.StandsOut, a.evidence) {
 			found++
 			continue
 		}
 		t.note("%s, run %d: %s", a.name, i+1, got.StandsOut)
 	}
-	slices.Sort(times)
 	if len(times) > 0 {
-		t.info(len(times), a.name+": median response, least and most of the runs", "%s, %s", times[0].Round(time.Millisecond),
-			times[len(times)-1].Round(time.Millisecond))
+		t.info(len(times), a.name+": median response of the runs in ms", "%s", spread("%.0f", times))
 	}
-	t.add(fmt.Sprintf("%s: %s", a.name, cmp.Or(a.cause, "none stands out")), fmt.Sprintf("%d of %d", found, runs),
-		"≥ 9 of 10", metIf(10*found >= 9*runs), runs)
+	t.add(runs, fmt.Sprintf("%s: %s", a.name, cmp.Or(a.cause, "none stands out")), fmt.Sprintf("%d of %d", found, runs),
+		"≥ 9 of 10", 10*found >= 9*runs)
 	return nil
+}
+
+const (
+	proxyToken   = "of-this-bench-alone" // #nosec: it protects records of a test bed
+	proxyAddress = "127.0.0.1:19449"
+)
+
+// proxyNull puts a CSI proxy between the driver null and its sidecars.
+func (c *cluster) proxyNull(ctx context.Context) (stop func() error, err error) {
+	if err := os.Setenv("CNSBENCH_CSI_PROXY_TOKEN", proxyToken); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	end, err := c.e.background(ctx, os.Stderr, func() bool { return time.Since(began) > time.Second }, "csi-proxy",
+		"--take-over", "/run/cnsbench-testbed/null.sock", "--serve", proxyAddress)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		_ = end() // it exits by the signal
+		// The sidecars that were connected to the proxy have exited with it.
+		return c.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null", "csi-snapshotter-null")
+	}, nil
 }

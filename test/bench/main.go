@@ -3,11 +3,12 @@
 //
 //	go run ./test/bench [-only NAME,…] [-quick] [-o FILE]
 //
-// It needs bin/ (make build) and, for fio and the demo, root.
+// It needs bin/ (make build) and, for the drivers with mounts, root.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,71 +16,49 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // bench is one target: its description and its measurement.
 type bench struct {
 	name string
 	what string
-	run  func(context.Context, *env) (table, error)
+	run  func(context.Context, *env, *table) error
 	bed  bool // needs the test bed, -base or hours, so it runs only if it is named
 }
 
 func benches() []bench {
 	return []bench{
-		{"demo", "Each freeze that the driver logged is a stall of the summary", demo, false},
 		{"fio", "fio through CNSBench against fio by hand, and the canary's cost", fio, false},
 		{"start", "Time from the command to its first op", start, false},
 		{"null-truth", "An injected distribution is recovered", nullTruth, false},
 		{"stall", "A stalled driver shows in response at its full weight", stall, false},
 		{"dispatch", "Lateness of 1000 ops/s against a bare timer loop", dispatch, false},
-		{"outputs-away", "Lateness of a run whose outputs do not answer against one without", outputsAway, false},
-		{"live-readers", "Lateness of a run whose live page has 100 readers against one without", liveReaders, false},
 		{"closed", "Closed loop against a bare gRPC loop", closed, false},
-		{"replay", "Lateness of a replayed trace against a bare timer loop", replay, false},
-		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"record", "Operations recorded per second", record, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"million", "A bundle of a million ops and an hour of 200 instances: show, report and its page", million, false},
-		{"fio-output", "Histogram logs and JSON+ reports of fio are read", fioOutput, false},
 		{"integrity", "Snapshots of a volume that is written at full speed are checked", integrityImages, false},
-		{"section-5.3", "Databases with and without snapshots over three drivers, at small scale", databases, false},
-		{"section-5.4", "Workloads beside each other over three drivers, at small scale", mixes, false},
-		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
 		{"compare-rows", "Time and memory of a comparison of ten million rows", compareRows, false},
-		{"instances", "500 instances of a light workload on this machine", instances, false},
-		{"agents", "1000 agents of one runner, simulated", manyAgents, false},
-		{"host-busy", "Runs beside a compiler are flagged, quiet ones are not", hostBusy, false},
-		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at a null server", objectPeers, false},
 		{"object-real", "Object operations beside warp, at servers that store", objectReal, false},
-		{"object-protocols", "One workload at one Swift server, by S3 and by Swift", objectProtocols, false},
-		{"object-scaling", "Reads by 4 to 512 workers, after COSBench's paper, and their knee", objectScaling, false},
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
-		{"object-log", "CPU that the log of operations adds to an operation", objectLog, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
-		{"object-parts", "One object in parts in flight together beside single uploads of the same bytes", objectParts, false},
 		{"soak", "Memory and descriptors at 200 ops/s, for the time of -for", soak, true},
 		{"guard", "What the runner can do and costs, against an earlier commit", guard, true},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"kube-peers", "Objects of Kubernetes beside kube-burner and a bare loop of client-go", kubePeers, true},
 		{"kube-bursts", "Instants and stated errors of a burst against the audit log", kubeBursts, true},
 		{"harness", "Start of a pod on Kubernetes with the agent and without", harness, true},
-		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
 		{"limiter", "What is slowed down on Kubernetes is named as what limits", limiter, true},
-		{"reattach", "Attached volumes are moved to the other node", reattach, true},
-		{"lostnode", "A node is lost: when its volumes are of use on the other", lostnode, true},
-		{"cluster50", "500 volumes at 50 per second on Kubernetes", cluster50, true},
-		{"scale", "Volumes are moved between fake nodes: rate, CPU by component, what limits", scale, true},
-		{"scale-points", "The points of the model of scale: other rates, on other numbers of nodes", scalePoints, true},
-		{"scale-watchers", "What the watches of further runners cost the API server", scaleWatchers, true},
-		{"scale-model", "A simulation that is fitted to half of the points, and what it predicts", scaleModel, true},
 	}
 }
 
@@ -92,24 +71,13 @@ type env struct {
 	storage string // on the disk under test; removed at the end
 	quick   bool
 	blocks  int
-	given   int // blocks that were asked for; 0: the default
 	seed    uint64
 	length  time.Duration // of soak
-	keep    string        // directory for the studies of suites and the history of guard; empty: none
-	scale   scaleSize
-	points  string // file of the points of scale
+	keep    string        // directory for the history of guard; empty: none
 }
 
 // cnsbench returns the path of the built program.
 func (e *env) cnsbench() string { return filepath.Join(e.bin, "cnsbench") }
-
-// pick returns a for a full measurement and b for a quick one.
-func pick[T any](e *env, a, b T) T {
-	if e.quick {
-		return b
-	}
-	return a
-}
 
 func main() {
 	only := flag.String("only", "", "benches to run, separated by commas (default all)")
@@ -117,19 +85,14 @@ func main() {
 	storage := flag.String("storage", "/var/lib/cnsbench", "directory on the disk to measure")
 	e := &env{}
 	flag.BoolVar(&e.quick, "quick", false, "short runs: to see that it works, not to publish")
-	flag.IntVar(&e.blocks, "blocks", 0, "pairs of an interleaved comparison (default 12, quick 4)")
+	flag.IntVar(&e.blocks, "blocks", 0, "blocks of a comparison (default that of the bench)")
 	flag.Uint64Var(&e.seed, "seed", 42, "seed of orders and schedules")
-	flag.StringVar(&e.keep, "keep", "", "keep the studies of section-5.3 and section-5.4 in this directory, and continue "+
-		"those that are there; guard keeps its history there")
+	flag.StringVar(&e.keep, "keep", "", "directory in which guard keeps its history")
 	flag.StringVar(&e.base, "base", "", "directory with the programs of an earlier commit, which guard compares with")
 	flag.DurationVar(&e.length, "for", 2*time.Hour, "duration of soak")
-	e.scaleFlags()
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if asSimulatedAgents(ctx) || asSimulatedPods(ctx) || asSimulatedWatchers(ctx) || asBareClient(ctx) {
-		return
-	}
 	code, err := e.measure(ctx, *only, *out, *storage)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -139,29 +102,12 @@ func main() {
 	os.Exit(code)
 }
 
-// scaleFlags defines the size of scale.
-func (e *env) scaleFlags() {
-	s := &e.scale
-	flag.IntVar(&s.nodes, "nodes", 1000, "scale: number of fake nodes")
-	flag.IntVar(&s.instances, "instances", 1000, "scale: pods with an attached volume and a simulated agent")
-	flag.IntVar(&s.volumes, "volumes", 10_000, "scale: volumes, those of the instances included")
-	flag.Float64Var(&s.perSecond, "rate", 100, "scale: moves of volumes that are offered per second")
-	flag.IntVar(&s.inFlight, "in-flight", 200, "scale: moves in flight at most; more are dropped")
-	flag.DurationVar(&s.length, "length", 5*time.Minute, "scale: how long volumes are moved")
-	flag.StringVar(&e.points, "points", "", "file to which scale and scale-points add their points, and which "+
-		"scale-model reads (default test/bench/testdata/scale-points.json)")
-}
-
 // measure runs the chosen benches. The exit code is 1 if a bench could not measure or, in a full
 // measurement, missed a target.
 func (e *env) measure(ctx context.Context, only, out, storage string) (int, error) {
 	chosen, err := choose(only)
 	if err != nil {
 		return 1, err
-	}
-	e.given = e.blocks
-	if e.blocks == 0 {
-		e.blocks = pick(e, 12, 4)
 	}
 	cleanup, err := e.prepare(ctx, storage)
 	if err != nil {
@@ -177,7 +123,7 @@ func (e *env) measure(ctx context.Context, only, out, storage string) (int, erro
 		defer f.Close()
 		w = io.MultiWriter(os.Stdout, f)
 	}
-	fmt.Fprintf(w, "%s\n", describeMachine(ctx, e))
+	e.describe(ctx, w)
 	code := 0
 	for _, b := range chosen {
 		if ctx.Err() != nil {
@@ -185,8 +131,8 @@ func (e *env) measure(ctx context.Context, only, out, storage string) (int, erro
 		}
 		fmt.Fprintf(os.Stderr, "bench %s…\n", b.name)
 		start := time.Now()
-		t, err := b.run(ctx, e)
-		if err != nil {
+		var t table
+		if err := b.run(ctx, e, &t); err != nil {
 			code = 1
 			fmt.Fprintf(os.Stderr, "bench %s: %v\n", b.name, err)
 			t.note("**not measured**: %s", strings.ReplaceAll(err.Error(), "\n", " "))
@@ -199,6 +145,33 @@ func (e *env) measure(ctx context.Context, only, out, storage string) (int, erro
 	return code, nil
 }
 
+// describe writes what the figures were measured with.
+func (e *env) describe(ctx context.Context, w io.Writer) {
+	m := bundle.CollectEnvironment(ctx, bundle.Place{Role: bundle.StorageRole, Path: e.storage})
+	fmt.Fprintf(w, "Measured %s, commit %s, %s, %s, Linux %s, %s, %d CPUs, %.1f GiB of memory",
+		m.CollectedAt.UTC().Format(time.DateOnly), commit(ctx), runtime.Version(), m.Tools["fio"], m.Kernel.Release,
+		m.CPU.Model, m.CPU.Count, float64(m.Memory.Total)/(1<<30))
+	for _, f := range m.Filesystems {
+		fmt.Fprintf(w, ", storage %s on %s", f.Type, f.Source)
+	}
+	fmt.Fprintln(w, ".")
+	if m.Load[0] > 0.5 {
+		fmt.Fprintf(w, "\n**The load average was %.2f before the start: something else was running.**\n", m.Load[0])
+	}
+	if e.quick {
+		fmt.Fprintf(w, "\n**Quick runs: they show that the benches work, no more.**\n")
+	}
+}
+
+// commit is the one that is checked out, as git describes it.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
 func choose(only string) ([]bench, error) {
 	all := benches()
 	if only == "" {
@@ -208,10 +181,7 @@ func choose(only string) ([]bench, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(all, func(b bench) bool { return b.name == name })
 		if i < 0 {
-			var names []string
-			for _, b := range all {
-				names = append(names, b.name)
-			}
+			names := each(all, func(b bench) string { return b.name })
 			return nil, fmt.Errorf("no bench is called %q; there are %s", name, strings.Join(names, ", "))
 		}
 		chosen = append(chosen, all[i])
@@ -236,21 +206,17 @@ func (e *env) prepare(ctx context.Context, storage string) (cleanup func(), err 
 	if e.tmp, err = os.MkdirTemp(filepath.Join(e.root, "out"), "bench-"); err != nil {
 		return nil, err
 	}
-	remove := func() { warn(os.RemoveAll(e.tmp)) }
 	if os.Geteuid() != 0 {
-		return remove, os.Mkdir(filepath.Join(e.tmp, "storage"), 0o755)
+		storage = e.tmp
 	}
 	if err := os.MkdirAll(storage, 0o755); err != nil {
-		return remove, err
+		return nil, err
 	}
-	if e.storage, err = os.MkdirTemp(storage, "bench-"); err != nil {
-		return remove, err
-	}
+	e.storage, err = os.MkdirTemp(storage, "bench-")
 	return func() {
-		remove()
-		warn(os.RemoveAll(e.storage))
+		warn(errors.Join(os.RemoveAll(e.storage), os.RemoveAll(e.tmp)))
 		_ = os.Remove(storage) // if it is empty
-	}, nil
+	}, err
 }
 
 func warn(err error) {

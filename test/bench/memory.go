@@ -10,110 +10,99 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-const memoryParallel = 8
-
 // memory creates and deletes volumes on null in a closed loop and measures the runner's resident
 // memory after a number of ops. Few volumes exist at any time, so a growth of this memory is what
 // the runner keeps of ended ops.
-func memory(ctx context.Context, e *env) (table, error) {
-	var t table
+func memory(ctx context.Context, e *env, t *table) error {
 	marks := pick(e, []int{10_000, 100_000, 1_000_000}, []int{10_000, 30_000, 100_000})
 	last := marks[len(marks)-1]
-	trial, err := e.run(ctx, fmt.Sprintf(`
-apiVersion: cnsbench.dev/v1alpha1
-kind: Benchmark
-metadata: {name: bench-memory}
-spec:
-  seed: %d
-  actions:
-    - name: create
-      rateName: loop
-      createObjSpec: {volume: {storageClass: "null", size: 1Gi}}
-    - name: remove
-      rateName: loop
-      deleteSpec: {actionName: create}
-  rates:
-    - {name: loop, limit: %d, concurrencySpec: {parallelism: %d, until: running}}
-`, e.seed, last+last/50, memoryParallel))
+	trial, err := e.run(ctx, e.benchmark(`  actions:
+    - {name: create, rateName: loop, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
+    - {name: remove, rateName: loop, deleteSpec: {actionName: create}}
+  rates: [{name: loop, limit: %d, concurrencySpec: {parallelism: 8, until: running}}]
+`, last+last/50))
 	if err != nil {
-		return t, err
+		return err
 	}
 	defer trial.remove()
-	ends, alive, err := endsOf(trial)
-	if err != nil {
-		return t, err
-	}
-	if len(ends) < last {
-		return t, fmt.Errorf("%d ops were carried out, not %d", len(ends), last)
-	}
-	var resident []float64
-	for _, n := range marks {
-		mib, samples := residentAround(trial, ends[n-1])
-		if samples == 0 {
-			return t, fmt.Errorf("no sample of the runner's memory near op %d", n)
-		}
-		resident = append(resident, mib)
-		t.info(samples, fmt.Sprintf("resident memory after %d ops", n), "%.1f MiB", mib)
-	}
-	first, final := resident[0], resident[len(resident)-1]
-	t.add(fmt.Sprintf("growth from %d to %d ops", marks[0], last),
-		fmt.Sprintf("× %.2f, %+.0f B per op", final/first, (final-first)*(1<<20)/float64(last-marks[0])),
-		"≤ × 1.25", metIf(final <= 1.25*first), len(ends))
-	var peak, own int64
-	for _, u := range trial.process {
-		peak, own = max(peak, u.rss), max(own, u.own)
-	}
-	t.add("peak until the summary was printed; without pages of files, such as the program",
-		fmt.Sprintf("%.1f MB; %.1f MB", float64(peak)/1e6, float64(own)/1e6), "≤ 150 MB", metIf(peak <= 150e6),
-		len(trial.process))
-	t.info(alive, "volumes that existed at once, at most", "%d", alive)
-	return t, nil
-}
-
-// endsOf returns the instants at which ops ended, in order, and the maximum number of volumes.
-func endsOf(trial *trial) (ends []op.Time, alive int, err error) {
-	type change struct {
-		at op.Time
-		by int
-	}
-	var changes []change
+	var ends []op.Time
 	for o, err := range trial.bundle.Ops() {
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		if o.Outcome != op.OK {
-			continue
+		if o.Outcome == op.OK {
+			ends = append(ends, o.Ended)
 		}
-		ends = append(ends, o.Ended)
-		by := 1
-		if o.Kind == op.Delete {
-			by = -1
-		}
-		changes = append(changes, change{o.Ended, by})
+	}
+	if len(ends) < last {
+		return fmt.Errorf("%d ops were carried out, not %d", len(ends), last)
 	}
 	slices.Sort(ends)
-	slices.SortFunc(changes, func(a, b change) int { return int(a.at - b.at) })
-	n := 0
-	for _, c := range changes {
-		n += c.by
-		alive = max(alive, n)
+	var resident []float64
+	for _, n := range marks {
+		// The median of a second is needed because the size varies between garbage collections.
+		at := trial.at(ends[n-1]).Add(-time.Second / 2)
+		samples := trial.between(at, at.Add(time.Second))
+		resident = append(resident, stats.Median(each(samples, rssOf)))
+		t.info(len(samples), fmt.Sprintf("resident memory after %d ops", n), "%s", mb(resident[len(resident)-1]))
 	}
-	return ends, alive, nil
+	first, final := resident[0], resident[len(resident)-1]
+	t.add(len(ends), fmt.Sprintf("growth from %d to %d ops", marks[0], last), fmt.Sprintf("× %.2f, %+.0f B per op",
+		final/first, (final-first)/float64(last-marks[0])), "≤ × 1.25", first > 0 && final <= 1.25*first)
+	peak := most(trial.usages, rssOf)
+	t.add(len(trial.usages), "peak until the summary was printed; without pages of files, such as the program",
+		mb(peak)+"; "+mb(most(trial.usages, ownOf)), "≤ 250 MB", peak <= 250e6)
+	return nil
 }
 
-// residentAround returns the median in MiB of the samples within half a second of an instant. The
-// median is needed because the size varies between garbage collections.
-func residentAround(trial *trial, at op.Time) (mib float64, samples int) {
-	const half = op.Time(500 * time.Millisecond)
-	var sizes []float64
-	for _, u := range trial.process {
-		if d := trial.runTime(u.at.UnixNano()) - at; d >= -half && d <= half {
-			sizes = append(sizes, float64(u.rss)/(1<<20))
+// soak makes, snapshots and deletes volumes of null for a long time and compares the resident memory and the open
+// descriptors of the runner near the begin with those at the end.
+func soak(ctx context.Context, e *env, t *table) error {
+	length := pick(e, e.length, 20*time.Second)
+	trial, err := e.run(ctx, e.benchmark(`  actions:
+    - {name: create, rateName: users, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
+    - {name: snap, rateName: backups, snapshotSpec: {actionName: create, select: newest, snapshotClass: "null"}}
+    - {name: forget, rateName: pruning, deleteSpec: {actionName: snap}}
+    - {name: remove, rateName: leavers, deleteSpec: {actionName: create}}
+  rates:
+    - {name: users, duration: %[1]v, poissonRateSpec: {perSecond: 85}}
+    - {name: backups, startAfter: 2s, duration: %[1]v, poissonRateSpec: {perSecond: 15}}
+    - {name: pruning, startAfter: 4s, duration: %[1]v, poissonRateSpec: {perSecond: 15}}
+    - {name: leavers, startAfter: 5s, duration: %[1]v, poissonRateSpec: {perSecond: 85}}
+`, length))
+	if err != nil {
+		return err
+	}
+	defer trial.remove()
+	tenth := func(i time.Duration) []usage {
+		return trial.between(trial.barrier().Add(i*length/10), trial.barrier().Add((i+1)*length/10))
+	}
+	early, late := tenth(1), tenth(9)
+	if len(early) == 0 || len(late) == 0 {
+		return fmt.Errorf("the runner was seen %d and %d times in these tenths", len(early), len(late))
+	}
+	for _, f := range []struct {
+		what, target string
+		of           func(usage) float64
+		format       func(float64) string
+		limit        func(early float64) float64
+	}{
+		{"resident memory", "≤ × 1.1", rssOf, mb[float64], func(v float64) float64 { return 1.1 * v }},
+		{"open descriptors", "≤ + 4", func(u usage) float64 { return float64(u.fds) }, func(v float64) string {
+			return fmt.Sprintf("%.0f", v)
+		}, func(v float64) float64 { return v + 4 }},
+	} {
+		was, is := stats.Median(each(early, f.of)), stats.Median(each(late, f.of))
+		t.add(len(late), f.what+", second and last tenth", f.format(was)+", "+f.format(is), f.target, is <= f.limit(was))
+	}
+	outcomes := map[op.Outcome]int{}
+	for o, err := range trial.bundle.Ops() {
+		if err != nil {
+			return err
 		}
+		outcomes[o.Outcome]++
 	}
-	if len(sizes) == 0 {
-		return 0, 0
-	}
-	slices.Sort(sizes)
-	return stats.Median(sizes), len(sizes)
+	t.info(len(trial.usages), "operations by outcome", "%v", outcomes)
+	t.info(len(trial.usages), "peak of the memory, with the summary at the end", "%s", mb(most(trial.usages, rssOf)))
+	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -50,12 +49,13 @@ func (h *hour) end() op.Time { return hourBarrier + op.Time(h.seconds)*second }
 func (h *hour) write(ctx context.Context, dir string) (err error) {
 	clock := bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "CLOCK_MONOTONIC", Resolution: 1}
 	h.w, err = bundle.Create(dir, bundle.Run{ID: "r20260102-hour", Name: "hour", Engine: "local", Seed: 42,
-		Spec: h.spec(), Versions: map[string]string{"cnsbench": "v0.1.0"}, Clock: clock, BarrierAt: hourBarrier,
-		EndedAt: op.Never, Sampling: &bundle.Sampling{Level: op.SampleBasic, IntervalNs: int64(second)}})
+		Spec: fmt.Appendf(nil, hourSpec, h.instances), Versions: map[string]string{"cnsbench": "v0.1.0"},
+		Clock: clock, BarrierAt: hourBarrier, EndedAt: op.Never,
+		Sampling: &bundle.Sampling{Level: op.SampleBasic, IntervalNs: int64(second)}})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	defer func() { err = errors.Join(err, h.w.Close(func(r *bundle.Run) { r.EndedAt = h.end() + second })) }()
 	if err := h.w.Environment(bundle.Environment{Hostname: "bench", CPU: bundle.CPU{Count: 64}}); err != nil {
 		return err
 	}
@@ -80,33 +80,22 @@ func (h *hour) write(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-func (h *hour) close() error {
-	return h.w.Close(func(r *bundle.Run) { r.EndedAt = h.end() + second })
-}
-
-// spec has the actions and objectives that the analysis reads.
-func (h *hour) spec() json.RawMessage {
-	volume := map[string]any{"storageClass": "pool", "size": "1Gi"}
-	type m = map[string]any
-	text, _ := json.Marshal(m{ // plain maps can always be encoded
-		"actions": []m{
-			{"name": "db", "createObjSpec": m{"workload": "db", "count": h.instances}},
-			{"name": "volumes", "rateName": "arrivals", "createObjSpec": m{"volume": volume}},
-			{"name": "removals", "rateName": "departures", "deleteSpec": m{"actionName": "volumes"}},
-			{"name": "snapshots", "rateName": "often", "snapshotSpec": m{"actionName": "db"}},
-		},
-		"rates": []m{{"name": "arrivals", "poissonRateSpec": m{"perSecond": 93}},
-			{"name": "departures", "poissonRateSpec": m{"perSecond": 93}},
-			{"name": "often", "poissonRateSpec": m{"perSecond": 92}}},
-		"slos": []m{
-			{"name": "volumes", "expr": `p99(volumes.ready) < duration("500ms") && rate(volumes) > 10.0`},
-			{"name": "quiet",
-				"expr": `p99(db.canaryWrite, during("snapshots")) < 2.0 * p99(db.canaryWrite, outside("snapshots"))`},
-			{"name": "throughput", "expr": `iops(db.read) > 1000`},
-		},
-	})
-	return text
-}
+// hourSpec has the actions and objectives that the analysis reads, of as many instances.
+const hourSpec = `{"actions": [
+  {"name": "db", "createObjSpec": {"workload": "db", "count": %d}},
+  {"name": "volumes", "rateName": "arrivals", "createObjSpec": {"volume": {"storageClass": "pool", "size": "1Gi"}}},
+  {"name": "removals", "rateName": "departures", "deleteSpec": {"actionName": "volumes"}},
+  {"name": "snapshots", "rateName": "often", "snapshotSpec": {"actionName": "db"}}
+], "rates": [
+  {"name": "arrivals", "poissonRateSpec": {"perSecond": 93}},
+  {"name": "departures", "poissonRateSpec": {"perSecond": 93}},
+  {"name": "often", "poissonRateSpec": {"perSecond": 92}}
+], "slos": [
+  {"name": "volumes", "expr": "p99(volumes.ready) < duration(\"500ms\") && rate(volumes) > 10.0"},
+  {"name": "quiet",
+    "expr": "p99(db.canaryWrite, during(\"snapshots\")) < 2.0 * p99(db.canaryWrite, outside(\"snapshots\"))"},
+  {"name": "throughput", "expr": "iops(db.read) > 1000"}
+]}`
 
 func instanceName(i int) string { return fmt.Sprintf("db-%d", i) }
 

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -29,24 +28,27 @@ const (
 
 // nullServer starts a null server with the given flags and returns its address.
 func (e *env) nullServer(ctx context.Context, flags ...string) (address string, stop func() error, err error) {
-	server := exec.CommandContext(ctx, e.cnsbench(),
-		append([]string{"object", "null-server", "--size", "4KiB"}, flags...)...)
-	server.Stderr = os.Stderr
-	out, err := server.StdoutPipe()
+	out, err := os.CreateTemp(e.tmp, "null-server-")
 	if err != nil {
 		return "", nil, err
 	}
-	if err := server.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() error {
-		return errors.Join(server.Process.Signal(syscall.SIGTERM), server.Wait())
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return "", nil, errors.Join(err, stop())
-	}
-	return strings.TrimSpace(line), stop, nil
+	defer out.Close()
+	var line []byte
+	stop, err = e.background(ctx, out, func() bool {
+		line, _ = os.ReadFile(out.Name())
+		return bytes.HasSuffix(line, []byte("\n"))
+	}, append([]string{"object", "null-server", "--size", "4KiB"}, flags...)...)
+	return strings.TrimSpace(string(line)), stop, err
+}
+
+// objectLoad is a workload at a server: containers are created, objects prepared as prepared says, and operations done
+// for a time.
+type objectLoad struct {
+	store, prepared, operations string
+	workers                     int
+	pace                        string // further attributes of the main work
+	length                      time.Duration
+	seed                        uint64
 }
 
 // s3Store returns the storage and auth configuration of a workload for an S3 server.
@@ -54,71 +56,55 @@ func s3Store(address, access, secret string) string {
 	return fmt.Sprintf(`<storage type="s3" config="endpoint=%s;accesskey=%s;secretkey=%s"/>`, address, access, secret)
 }
 
-// objectCommand returns a command that runs cnsbench: it creates containers, prepares objects if
-// prepared is set, and runs the operations for the given length. The bundle is in dir, which the
-// caller removes.
-func (e *env) objectCommand(ctx context.Context, store, prepared, operations string, length time.Duration) (c *exec.Cmd,
-	dir string, err error) {
+// load is a workload of objectWorkers; the first second is not counted.
+func (e *env) load(store, prepared, operations string, length time.Duration) objectLoad {
+	return objectLoad{store: store, prepared: prepared, operations: operations, workers: objectWorkers,
+		pace: `rampup="1"`, length: length, seed: e.seed}
+}
+
+// objectCommand returns a command that runs a workload. The bundle is in dir, which the caller removes.
+func (e *env) objectCommand(ctx context.Context, l objectLoad) (c *exec.Cmd, dir string, err error) {
 	if dir, err = os.MkdirTemp(e.tmp, "object-"); err != nil {
 		return nil, "", err
 	}
 	// Each way to access a server has separate containers, because the mark of CNSBench's
 	// containers that one protocol sets is not visible by the other.
-	prefix := fmt.Sprintf("b%x-", crc32.ChecksumIEEE([]byte(store)))
+	prefix := fmt.Sprintf("b%x-", crc32.ChecksumIEEE([]byte(l.store)))
 	before := `<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>`
-	if prepared != "" {
-		before += `<workstage name="prepare"><work type="prepare" workers="4" config="containers=c(1);` + prepared + `"/></workstage>`
+	if l.prepared != "" {
+		before += fmt.Sprintf(`
+<workstage name="prepare"><work type="prepare" workers="4" config="containers=c(1);%s"/></workstage>`, l.prepared)
 	}
 	text := fmt.Sprintf(`<workload name="bench">%s<workflow config="cprefix=%s">%s
-<workstage name="main"><work name="main" workers="%d" rampup="1" runtime="%d">%s</work></workstage></workflow></workload>`,
-		store, prefix, before, objectWorkers, max(1, int(length.Seconds())), operations)
+<workstage name="main"><work name="main" workers="%d" %s runtime="%d">%s</work></workstage></workflow></workload>`,
+		l.store, prefix, before, l.workers, l.pace, max(1, int(l.length.Seconds())), l.operations)
 	file := filepath.Join(dir, "workload.xml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, "", err
 	}
 	return interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", filepath.Join(dir, "bundle"), "--seed",
-		strconv.FormatUint(e.seed, 10)), dir, nil
+		strconv.FormatUint(l.seed, 10)), dir, nil
 }
 
-// objectFigures has the figures of one operation of the main stage.
-type objectFigures struct {
-	perSecond, failed, lost float64
-	response                *hist.Histogram
-}
-
-// figuresOf reads the figures of an operation, such as read, from a bundle.
-func figuresOf(dir, name string) (f objectFigures, err error) {
+// objectRun runs a workload and calls do with its bundle, which is removed afterwards.
+func (e *env) objectRun(ctx context.Context, l objectLoad, do func(*process, *bundle.Bundle) error) error {
+	c, dir, err := e.objectCommand(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer func() { warn(os.RemoveAll(dir)) }()
+	p, err := execute(c, nil)
+	if err != nil {
+		return err
+	}
 	b, err := bundle.Open(filepath.Join(dir, "bundle"))
 	if err != nil {
-		return f, err
+		return err
 	}
-	for s, err := range b.Scalars() {
-		if err != nil {
-			return f, err
-		}
-		if s.Action != "main" {
-			continue
-		}
-		switch s.Metric {
-		case name + ".iops":
-			f.perSecond = s.Value
-		case name + ".failed":
-			f.failed = s.Value
-		case name + ".lost":
-			f.lost = s.Value
-		}
-	}
-	whole, err := mainOf(b, name)
-	if f.response = whole.Hist; err != nil {
-		return f, err
-	}
-	if f.perSecond == 0 || f.failed > 0 {
-		return f, fmt.Errorf("%s: %.0f a second, %.0f failed: no figures", name, f.perSecond, f.failed)
-	}
-	return f, nil
+	return do(p, b)
 }
 
-// mainOf returns the histogram of a metric over the whole main stage.
+// mainOf returns the histogram of a metric, such as read, over the whole main stage.
 func mainOf(b *bundle.Bundle, metric string) (bundle.HistogramSlice, error) {
 	for h, err := range b.Histograms() {
 		if err != nil || h.Action == "main" && h.Metric == metric && h.Total {
@@ -126,4 +112,24 @@ func mainOf(b *bundle.Bundle, metric string) (bundle.HistogramSlice, error) {
 		}
 	}
 	return bundle.HistogramSlice{}, fmt.Errorf("the bundle has no histogram of %s", metric)
+}
+
+// figuresOf reads the rate and the responses of an operation of the main stage, none of which may have failed.
+func figuresOf(b *bundle.Bundle, operation string) (perSecond float64, response *hist.Histogram, err error) {
+	failed := 0.0
+	for s, err := range b.Scalars() {
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case s.Action == "main" && s.Metric == operation+".iops":
+			perSecond = s.Value
+		case s.Action == "main" && s.Metric == operation+".failed":
+			failed = s.Value
+		}
+	}
+	whole, err := mainOf(b, operation)
+	if perSecond == 0 || failed > 0 {
+		err = errors.Join(err, fmt.Errorf("%s: %.0f a second, %.0f failed: no figures", operation, perSecond, failed))
+	}
+	return perSecond, whole.Hist, err
 }

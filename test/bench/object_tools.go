@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -40,57 +39,42 @@ var ours = tool{"CNSBench", func(ctx context.Context, e *env, address, method st
 	if method == methodPut {
 		operation = put4K
 	}
-	c, dir, err := e.objectCommand(ctx, s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(operation, 100),
-		length)
+	c, dir, err := e.objectCommand(ctx, e.load(s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(operation, 100),
+		length))
 	return c, func() { warn(os.RemoveAll(dir)) }, err
 }}
 
-// objectPeers finds wrk and warp. Missing tools are listed in the table.
-func (e *env) objectPeers(ctx context.Context, t *table) (found []tool) {
+// peers finds wrk and warp. Missing tools are listed in the table.
+func (e *env) peers(ctx context.Context, t *table) (found []tool) {
 	if path, err := exec.LookPath("wrk"); err != nil {
 		t.note("**wrk is missing**, so nothing is compared with it: make object-peers.")
 	} else {
 		found = append(found, wrk(path))
-		t.note("wrk: %s", versionOf(ctx, path, "-v"))
+		out, _ := exec.CommandContext(ctx, path, "-v").CombinedOutput() // it exits with 1
+		line, _, _ := strings.Cut(string(out), "\n")
+		t.note("wrk: %s", line)
 	}
-	if path := e.warpPath(); path == "" {
-		t.note("**warp is missing**, so nothing is compared with it: make object-peers.")
-	} else {
+	if path := e.warp(ctx, t); path != "" {
 		found = append(found, warp(path, 4096, "bench", "benchbench"))
-		t.note("warp: module github.com/minio/warp %s", moduleVersion(ctx, path))
 	}
 	return found
 }
 
-func (e *env) warpPath() string {
+// warp returns the path of warp, and notes the version of its module, which go version -m prints as the main module or
+// as a dependency.
+func (e *env) warp(ctx context.Context, t *table) string {
 	path := filepath.Join(e.root, "out", "peers", "warp")
-	if _, err := os.Stat(path); err != nil {
+	out, err := exec.CommandContext(ctx, "go", "version", "-m", path).Output()
+	if err != nil {
+		t.note("**warp is missing**, so nothing is compared with it: make object-peers.")
 		return ""
 	}
-	return path
-}
-
-// versionOf returns the first line of a program's output, at any exit code.
-func versionOf(ctx context.Context, program string, flag string) string {
-	out, _ := exec.CommandContext(ctx, program, flag).CombinedOutput()
-	line, _, _ := strings.Cut(string(out), "\n")
-	return strings.TrimSpace(line)
-}
-
-// moduleVersion returns the version of warp's module, which go version -m prints as the main module
-// or as a dependency.
-func moduleVersion(ctx context.Context, program string) string {
-	out, err := exec.CommandContext(ctx, "go", "version", "-m", program).Output()
-	if err != nil {
-		return "?"
-	}
 	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) > 2 && f[1] == "github.com/minio/warp" &&
-			(f[0] == "mod" || f[0] == "dep") {
-			return f[2]
+		if f := strings.Fields(line); len(f) > 2 && f[1] == "github.com/minio/warp" && (f[0] == "mod" || f[0] == "dep") {
+			t.note("warp: module %s %s", f[1], f[2])
 		}
 	}
-	return "?"
+	return path
 }
 
 // wrk requests one key and neither signs nor checks anything. It shows the cost of a plain loop in
@@ -119,128 +103,79 @@ func warp(path string, size int, access, secret string) tool {
 		if err != nil {
 			return nil, nil, err
 		}
-		data := filepath.Join(e.tmp, "warp")
+		dir, err := os.MkdirTemp(e.tmp, "warp-")
 		args := []string{strings.ToLower(method), "--json", "--no-color", "--host", u.Host, "--access-key", access,
 			"--secret-key", secret, "--region", "us-east-1",
 			"--lookup", "path", "--disable-sha256-payload", // as CNSBench does, and required by Swift
 			"--bucket", "warp-bench", "--obj.size", fmt.Sprint(size), "--concurrent", fmt.Sprint(objectWorkers),
-			"--duration", fmt.Sprintf("%ds", int(length.Seconds())+1), "--benchdata", data}
+			"--duration", fmt.Sprintf("%ds", int(length.Seconds())+1), "--benchdata", filepath.Join(dir, "data")}
 		if method == methodGet {
 			args = append(args, "--objects", "256")
 		}
-		return interruptible(ctx, path, args...), func() {
-			warn(errors.Join(removeIfThere(data+".json.zst"),
-				removeIfThere(data+".csv.zst")))
-		}, nil
+		return interruptible(ctx, path, args...), func() { warn(os.RemoveAll(dir)) }, err
 	}}
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // metered has the results of a tool's run over the middle nine tenths of its requests, as counted
 // by the server.
 type metered struct {
-	perOp     time.Duration // CPU time of the process
+	micros    float64 // CPU time of the process for each request
 	perSecond float64
-	requests  int64
-	rss, own  int64 // bytes, maxima of the whole run; own: without pages of files
-	working   int64 // bytes, maximum of rss over the middle
+	requests  int
+	rss, own  float64 // bytes, maxima of the whole run; own: without pages of files
+	working   float64 // bytes, maximum of rss over the middle
 }
 
-// sampled is the state at one instant.
-type sampled struct {
-	usage
-	requests int64
-}
-
-// meter runs a command and samples the client and the server every 50 ms.
-func meter(ctx context.Context, c *exec.Cmd, address, method string) (metered, error) {
+// meter runs a tool and samples the client and the server.
+func (k tool) meter(ctx context.Context, e *env, address, method string, length time.Duration) (m metered, err error) {
+	c, after, err := k.command(ctx, e, address, method, length)
+	if err != nil {
+		return m, err
+	}
+	defer after()
 	before, err := requests(ctx, address, method)
 	if err != nil {
-		return metered{}, err
+		return m, err
 	}
-	var output bytes.Buffer
-	c.Stdout, c.Stderr = &output, &output
-	if err := c.Start(); err != nil {
-		return metered{}, err
+	p, err := execute(c, func(u *usage) {
+		n, err := requests(ctx, address, method)
+		warn(err) // the tool still has to end
+		u.requests = n - before
+	})
+	if err != nil {
+		return m, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	var all []sampled
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				return metered{}, fmt.Errorf("%s: %w: %s", filepath.Base(c.Path), err, lastLines(output.String(), 4))
-			}
-			return judge(all)
-		case <-tick.C:
-			u, ok := usageOf(c.Process.Pid)
-			n, err := requests(ctx, address, method)
-			if err != nil {
-				warn(err) // the tool still has to end
-			}
-			if ok && err == nil {
-				all = append(all, sampled{u, n - before})
-			}
-		}
-	}
-}
-
-// judge computes the figures of the middle of the run.
-func judge(all []sampled) (m metered, err error) {
+	all := slices.DeleteFunc(p.usages, func(u usage) bool { return u.requests < 0 })
 	if len(all) == 0 {
 		return m, errors.New("the run was too short to be watched")
 	}
-	for _, s := range all {
-		m.rss, m.own = max(m.rss, s.rss), max(m.own, s.own)
-	}
 	total := all[len(all)-1].requests
-	from := slices.IndexFunc(all, func(s sampled) bool { return s.requests*20 >= total })
-	to := from
-	for i, s := range all {
-		if s.requests*20 <= total*19 {
-			to = i
-		}
-	}
-	if total == 0 || to <= from {
+	middle := slices.DeleteFunc(slices.Clone(all), func(u usage) bool {
+		return u.requests*20 < total || u.requests*20 > total*19
+	})
+	if total == 0 || len(middle) < 2 {
 		return m, fmt.Errorf("the server counted %d requests in %d looks: too few", total, len(all))
 	}
-	for _, s := range all[from : to+1] {
-		m.working = max(m.working, s.rss)
-	}
-	a, b := all[from], all[to]
-	m.requests = b.requests - a.requests
-	m.perOp = (b.cpu - a.cpu) / time.Duration(m.requests)
-	m.perSecond = float64(m.requests) / b.at.Sub(a.at).Seconds()
-	return m, nil
+	a, b := middle[0], middle[len(middle)-1]
+	n := float64(b.requests - a.requests)
+	return metered{micros: float64(b.cpu-a.cpu) / 1e3 / n, perSecond: n / b.at.Sub(a.at).Seconds(), requests: int(n),
+		rss: most(all, rssOf), own: most(all, ownOf), working: most(middle, rssOf)}, nil
 }
 
-// requests returns the number of requests that the null server has answered.
+// requests returns the number of requests that the null server has answered; -1 with an error.
 func requests(ctx context.Context, address, method string) (int64, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address+nullserver.CountsPath, nil)
 	if err != nil {
-		return 0, err
+		return -1, err
 	}
 	r, err := http.DefaultClient.Do(q)
 	if err != nil {
-		return 0, err
+		return -1, err
 	}
 	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		return 0, err
-	}
 	var n nullserver.Counts
-	if err := json.Unmarshal(b, &n); err != nil {
-		return 0, err
+	if err := json.NewDecoder(r.Body).Decode(&n); err != nil {
+		return -1, err
 	}
 	if method == methodPut {
 		return n.Put, nil
@@ -281,12 +216,9 @@ func parseWarp(output []byte, method string) (w warpFigures, err error) {
 		return w, fmt.Errorf("warp's result: %w", err)
 	}
 	o := r.ByOp[method]
-	if o.Errors > 0 {
-		return w, fmt.Errorf("%d of warp's operations failed: %s", o.Errors,
+	if o.Requests == 0 || o.Errors > 0 {
+		return w, fmt.Errorf("warp did %.0f of %s; %d failed: %s", o.Requests, method, o.Errors,
 			strings.Join(o.First[:min(1, len(o.First))], ""))
-	}
-	if o.Requests == 0 {
-		return w, fmt.Errorf("warp did no %s", method)
 	}
 	// The run was too short for warp's segments.
 	if w.perSecond = o.Throughput.Operations / o.Throughput.Millis * 1e3; o.Throughput.Millis == 0 {
@@ -300,8 +232,6 @@ func parseWarp(output []byte, method string) (w warpFigures, err error) {
 			n += s.Single.Requests
 		}
 	}
-	if n > 0 {
-		w.p50 /= n
-	}
+	w.p50 /= max(1, n)
 	return w, nil
 }

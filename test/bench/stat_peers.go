@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -34,13 +33,15 @@ const (
 
 // statPeers compares the search for change points with apache-otava's, and comparisons with benchstat's, on the same
 // simulated data.
-func statPeers(ctx context.Context, e *env) (table, error) {
-	var t table
-	err := e.changePoints(ctx, &t)
-	if err == nil {
-		err = e.benchstat(ctx, &t)
+func statPeers(ctx context.Context, e *env, t *table) error {
+	if _, err := os.Stat(e.peer("benchstat")); err != nil { // it is installed last
+		t.note("**Not measured**: run make stat-peers first.")
+		return nil
 	}
-	return t, err
+	if err := e.changePoints(ctx, t); err != nil {
+		return err
+	}
+	return e.benchstat(ctx, t)
 }
 
 // history is a series with at most one shift.
@@ -51,44 +52,34 @@ type history struct {
 
 // kindOf is a kind of histories. Drifts have no truth: whatever is found is only counted.
 type kindOf struct {
-	name          string
-	stable, drift bool
-	draw          func(*rand.Rand) history
+	name                  string
+	shift, outlier, drift float64 // in σ
 }
 
-func kinds() []kindOf {
-	noise := func(random *rand.Rand) history {
-		h := history{values: make([]float64, historyN)}
-		for i := range h.values {
-			h.values[i] = 1000 * math.Exp(sigma*random.NormFloat64())
-		}
-		return h
+var kinds = []kindOf{
+	{name: "stable"},
+	{name: "stable, an outlier of 10 σ", outlier: 10},
+	{name: "a shift of 2 σ", shift: 2},
+	{name: "a shift of 2 σ, an outlier of 10 σ", shift: 2, outlier: 10},
+	{name: "a drift of 3 σ", drift: 3},
+}
+
+// draw simulates a history.
+func (k kindOf) draw(random *rand.Rand) history {
+	h := history{values: make([]float64, historyN)}
+	for i := range h.values {
+		h.values[i] = 1000 * math.Exp(sigma*(random.NormFloat64()+k.drift*float64(i)/historyN))
 	}
-	shift := func(random *rand.Rand) history {
-		h := noise(random)
+	if k.shift > 0 {
 		h.at = 15 + random.IntN(historyN-30)
 		for i := range h.values[h.at:] {
-			h.values[h.at+i] *= math.Exp(2 * sigma)
+			h.values[h.at+i] *= math.Exp(k.shift * sigma)
 		}
-		return h
 	}
-	outlier := func(random *rand.Rand, h history) history {
-		h.values[random.IntN(historyN)] *= math.Exp(10 * sigma)
-		return h
+	if k.outlier > 0 {
+		h.values[random.IntN(historyN)] *= math.Exp(k.outlier * sigma)
 	}
-	return []kindOf{
-		{"stable", true, false, noise},
-		{"stable, an outlier of 10 σ", true, false, func(r *rand.Rand) history { return outlier(r, noise(r)) }},
-		{"a shift of 2 σ", false, false, shift},
-		{"a shift of 2 σ, an outlier of 10 σ", false, false, func(r *rand.Rand) history { return outlier(r, shift(r)) }},
-		{"a drift of 3 σ", false, true, func(r *rand.Rand) history {
-			h := noise(r)
-			for i := range h.values {
-				h.values[i] *= math.Exp(3 * sigma * float64(i) / historyN)
-			}
-			return h
-		}},
-	}
+	return h
 }
 
 // changePoints searches 200 histories.
@@ -96,16 +87,14 @@ func (e *env) changePoints(ctx context.Context, t *table) error {
 	random := rand.New(rand.NewPCG(e.seed, 1))
 	var histories []history
 	var series [][]float64
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for range ofKind {
 			h := k.draw(random)
 			histories, series = append(histories, h), append(series, h.values)
 		}
 	}
 	peer, parameters, err := e.otava(ctx, series)
-	if errors.Is(err, os.ErrNotExist) {
-		t.note("**%v**", err)
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	own := make([][]int, len(series))
@@ -118,20 +107,15 @@ func (e *env) changePoints(ctx context.Context, t *table) error {
 			own[i] = append(own[i], c.Index)
 		}
 	}
-	for i, k := range kinds() {
+	for i, k := range kinds {
 		from := i * ofKind
 		part := histories[from : from+ofKind]
 		t.addChanges(k, "CNSBench", true, part, own[from:from+ofKind])
-		if peer != nil {
-			t.addChanges(k, "apache-otava", false, part, peer[from:from+ofKind])
-		}
+		t.addChanges(k, "apache-otava", false, part, peer[from:from+ofKind])
 	}
 	o := changepoint.Options{}.WithDefaults()
-	t.note("%d histories of %d runs, σ = %g of the logarithms. CNSBench: α = %g, segments of at least %d.", len(series),
-		historyN, sigma, o.Alpha, o.MinSegment)
-	if peer != nil {
-		t.note("apache-otava 0.8.0 with its defaults: %s.", parameters)
-	}
+	t.note("%d histories of %d runs, σ = %g of the logarithms. CNSBench: α = %g, segments of at least %d. apache-otava "+
+		"0.8.0 with its defaults: %s.", len(series), historyN, sigma, o.Alpha, o.MinSegment, parameters)
 	return nil
 }
 
@@ -146,18 +130,19 @@ func (t *table) addChanges(k kindOf, name string, own bool, histories []history,
 			one++
 		}
 	}
-	what := fmt.Sprintf("%s: %s", k.name, name)
+	what, value, target, met := fmt.Sprintf("%s: %s", k.name, name), fmt.Sprintf("%d have a change", some), "", false
 	switch {
-	case k.stable && own:
-		t.add(what, fmt.Sprintf("%d alarmed", some), "≤ 5 %", metIf(some*100 <= ofKind*5), ofKind)
-	case k.stable:
-		t.info(ofKind, what, "%d alarmed", some)
-	case k.drift:
-		t.info(ofKind, what, "%d have a change", some)
-	case own:
-		t.add(what, fmt.Sprintf("%d: one change, within %d runs", one, near), "≥ 90 %", metIf(one*100 >= ofKind*90), ofKind)
+	case k.drift > 0:
+	case k.shift > 0:
+		value, target = fmt.Sprintf("%d: one change, within %d runs", one, near), "≥ 90 %"
+		met = one*100 >= ofKind*90
 	default:
-		t.info(ofKind, what, "%d: one change, within %d runs", one, near)
+		target, met = "≤ 5 %", some*100 <= ofKind*5
+	}
+	if own && target != "" {
+		t.add(ofKind, what, value, target, met)
+	} else {
+		t.info(ofKind, what, "%s", value)
 	}
 }
 
@@ -166,30 +151,22 @@ func (e *env) peer(name string) string { return filepath.Join(e.root, "out", "pe
 
 // otava returns the places that apache-otava finds in each series, and its parameters.
 func (e *env) otava(ctx context.Context, series [][]float64) (places [][]int, parameters string, err error) {
-	python := e.peer("otava/bin/python")
-	if _, err := os.Stat(python); err != nil {
-		return nil, "", fmt.Errorf("apache-otava is missing: make stat-peers: %w", err)
-	}
 	input, err := json.Marshal(series)
 	if err != nil {
 		return nil, "", err
 	}
-	cmd := exec.CommandContext(ctx, python, filepath.Join(e.root, "hack", "otava", "changes.py"))
-	var failure bytes.Buffer
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &failure
-	text, err := cmd.Output()
+	cmd := exec.CommandContext(ctx, e.peer("otava/bin/python"), filepath.Join(e.root, "hack", "otava", "changes.py"))
+	cmd.Stdin = bytes.NewReader(input)
+	p, err := execute(cmd, nil)
 	if err != nil {
-		return nil, "", fmt.Errorf("apache-otava: %w: %s", err, lastLines(failure.String(), 5))
+		return nil, "", err
 	}
 	var answer struct {
 		Parameters json.RawMessage
 		Changes    [][]int
 	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, "", fmt.Errorf("apache-otava: %w", err)
-	}
-	if len(answer.Changes) != len(series) {
-		return nil, "", fmt.Errorf("apache-otava answered for %d of %d series", len(answer.Changes), len(series))
+	if err := json.Unmarshal(p.output, &answer); err != nil || len(answer.Changes) != len(series) {
+		return nil, "", fmt.Errorf("apache-otava answered for %d of %d series: %w", len(answer.Changes), len(series), err)
 	}
 	return answer.Changes, strings.ReplaceAll(string(answer.Parameters), `"`, ""), nil
 }
@@ -210,31 +187,24 @@ func (e *env) benchstat(ctx context.Context, t *table) error {
 		if len(own.Comparisons) != samples {
 			return fmt.Errorf("%d comparisons, want %d", len(own.Comparisons), samples)
 		}
-		p, verdicts := 0, 0
-		for _, c := range own.Comparisons {
+		peer, err := e.benchstatP(ctx, data)
+		if err != nil {
+			return err
+		}
+		significant, verdicts, peers := 0, 0, 0
+		for i, c := range own.Comparisons {
 			if c.P != nil && *c.P < 0.05 {
-				p++
+				significant++
 			}
 			if c.Verdict == words.Better || c.Verdict == words.Worse || c.Verdict == words.Different {
 				verdicts++
 			}
-		}
-		t.info(samples, k.name+": CNSBench", "%d p < 0.05, %d verdicts of a difference", p, verdicts)
-		peer, err := e.benchstatP(ctx, data)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			t.note("**%v**", err)
-			continue
-		case err != nil:
-			return err
-		}
-		other := 0
-		for _, p := range peer {
-			if p < 0.05 {
-				other++
+			if peer[i] < 0.05 {
+				peers++
 			}
 		}
-		t.info(samples, k.name+": benchstat", "%d p < 0.05", other)
+		t.info(samples, k.name, "CNSBench %d p < 0.05, %d verdicts of a difference; benchstat %d p < 0.05", significant,
+			verdicts, peers)
 	}
 	return nil
 }
@@ -267,10 +237,6 @@ func pairs(random *rand.Rand, shift float64, occasions int) *observation.Table {
 
 // benchstatP returns benchstat's p of each metric, in order.
 func (e *env) benchstatP(ctx context.Context, t *observation.Table) ([]float64, error) {
-	program := e.peer("benchstat")
-	if _, err := os.Stat(program); err != nil {
-		return nil, fmt.Errorf("benchstat is missing: make stat-peers: %w", err)
-	}
 	var text bytes.Buffer
 	if err := report.WriteBenchstat(&text, t, map[string]string{"IOPS": "higher"}); err != nil {
 		return nil, err
@@ -279,11 +245,12 @@ func (e *env) benchstatP(ctx context.Context, t *observation.Table) ([]float64, 
 	if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, program, "-format", "csv", "-row", ".name", "-col", "/provider", file).Output()
+	p, err := execute(exec.CommandContext(ctx, e.peer("benchstat"), "-format", "csv", "-row", ".name", "-col", "/provider",
+		file), nil)
 	if err != nil {
-		return nil, fmt.Errorf("benchstat: %w", err)
+		return nil, err
 	}
-	r := csv.NewReader(bytes.NewReader(out))
+	r := csv.NewReader(bytes.NewReader(p.output))
 	r.FieldsPerRecord = -1
 	rows, err := r.ReadAll()
 	if err != nil {
