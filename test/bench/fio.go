@@ -192,7 +192,7 @@ spec:
 }
 
 // rendered returns commands that do the same as the workload's containers. It writes the files that
-// `cnsbench render` prints to dir and returns the commands of the containers in order, with paths
+// `cnsbench validate --render` prints to dir and returns the commands of the containers in order, with paths
 // of this host.
 func (e *env) rendered(ctx context.Context, benchmark, socket, dir string,
 	paths *strings.Replacer) (commands [][]string, err error) {
@@ -200,9 +200,9 @@ func (e *env) rendered(ctx context.Context, benchmark, socket, dir string,
 	if err := os.WriteFile(file, []byte(benchmark), 0o644); err != nil {
 		return nil, err
 	}
-	text, err := exec.CommandContext(ctx, e.cnsbench(), "render", file, "--csi-endpoint", socket).Output()
+	text, err := exec.CommandContext(ctx, e.cnsbench(), "validate", "--render", file, "--csi-endpoint", socket).Output()
 	if err != nil {
-		return nil, fmt.Errorf("cnsbench render: %w", err)
+		return nil, fmt.Errorf("cnsbench validate --render: %w", err)
 	}
 	for doc := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var kind struct{ Kind string }

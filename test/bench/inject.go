@@ -159,7 +159,7 @@ func (e *env) proxyNull(ctx context.Context) (stop func() error, err error) {
 	if err := os.Setenv("CNSBENCH_CSI_PROXY_TOKEN", benchToken); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), "csi-proxy", "--take-over",
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), "csi", "proxy", "--take-over",
 		"/run/cnsbench-testbed/null.sock", "--serve", proxyAddress)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -240,7 +240,7 @@ func (e *env) startDriver(ctx context.Context, backend, base string, flags ...st
 		return nil, err
 	}
 	d := &driver{dir: dir, socket: filepath.Join(dir, "csi.sock"), ended: make(chan error, 1)}
-	d.args = append([]string{"csi-driver", "--backend", backend, "--base-dir", base}, flags...)
+	d.args = append([]string{"csi", "driver", "--backend", backend, "--base-dir", base}, flags...)
 	d.cmd = exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(),
 		append(d.args, "--socket", d.socket, "--truth-log", filepath.Join(dir, "truth.jsonl"))...)
 	d.cmd.Stderr = &d.stderr
