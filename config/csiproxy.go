@@ -89,7 +89,7 @@ func (p *CSIProxy) fit(set *unstructured.Unstructured, d CSIDriver) error {
 	if err != nil {
 		return err
 	}
-	containers[0].(map[string]any)["args"] = []any{"csi-proxy", "--driver=" + d.Name,
+	containers[0].(map[string]any)["args"] = []any{"csi", "proxy", "--driver=" + d.Name,
 		"--take-over=/csi/" + path.Base(d.Socket), "--serve=:9443"}
 	volumes := []any{map[string]any{"name": "socket",
 		"hostPath": map[string]any{"path": path.Dir(d.Socket), "type": "Directory"}}}

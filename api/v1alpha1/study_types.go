@@ -65,7 +65,7 @@ type StudySpec struct {
 	// metrics are responses with their margin and direction. They follow the responses.
 	Metrics []StudyMetric `json:"metrics,omitempty"`
 	// cost has the prices of the resources that trials use, in the form of a file of --prices. They are recorded
-	// with the study, so that study show and compare print what its trials cost.
+	// with the study, so that compare prints what its trials cost.
 	// +optional
 	Cost *runtime.RawExtension `json:"cost,omitempty"`
 	// seed of all random choices. The n-th blocks of all cells have the same seed.

@@ -23,7 +23,7 @@ func TestPages(t *testing.T) {
 	for page, want := range map[string][]string{
 		"cnsbench":           {"benchmarks cloud native storage", "cnsbench-run(1)", "cnsbench-validate(1)"},
 		"cnsbench-run":       {"cnsbench run FILE", "--engine", "--out", "130 interrupted."},
-		"cnsbench-study-run": {"--repetitions", "cnsbench-study(1)"},
+		"cnsbench-study-run": {"--occasions", "cnsbench-study(1)"},
 	} {
 		cmd := exec.Command("man", "--warnings", "-l", filepath.Join(dir, page+".1"))
 		cmd.Env = append(os.Environ(), "MANWIDTH=200", "LC_ALL=C.UTF-8")

@@ -115,7 +115,7 @@ func (b *Bundle) readRun() error {
 	case errors.Is(err, os.ErrNotExist) && !pathExists(b.Dir):
 		return fmt.Errorf("no bundle at %s", b.Dir)
 	case errors.Is(err, os.ErrNotExist) && pathExists(filepath.Join(b.Dir, "study.json")):
-		return fmt.Errorf("%s is a study, not a bundle: name one of its trials, or see cnsbench study show", b.Dir)
+		return fmt.Errorf("%s is a study, not a bundle: name one of its trials, or see cnsbench show", b.Dir)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s is not a bundle: no %s", b.Dir, runFile)
 	case errors.Is(err, syscall.ENOTDIR):

@@ -125,12 +125,3 @@ func (b *Bundle) Verify() error {
 	}
 	return v.Err()
 }
-
-// PlanText returns plan.json; the error wraps os.ErrNotExist if there is none.
-func (b *Bundle) PlanText() ([]byte, error) {
-	text, err := b.ReadFile(planFile, maxJSON)
-	if err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
-	}
-	return text, nil
-}

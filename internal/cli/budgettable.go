@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -23,12 +21,12 @@ type workBudget struct {
 	Cost     *float64 `json:"cost"` // without storage
 }
 
-func workBudgets(action string, list []model.Budget, times int64, prices model.Prices) (works []workBudget) {
+func workBudgets(action string, list []model.Budget, times int64) (works []workBudget) {
 	for i := range list {
 		b := &list[i]
 		w := workBudget{Action: action, Stage: b.Stage, Work: b.Work, Times: times}
 		if !b.Open {
-			requests, cost := b.Total(), b.Cost(prices)
+			requests, cost := b.Total(), b.Cost(listPrices)
 			w.Requests, w.Sent, w.Received, w.Cost = &requests, &b.Sent, &b.Received, &cost
 		}
 		works = append(works, w)
@@ -44,19 +42,20 @@ func objectBudgets(list []plan.ObjectBudget) (works []workBudget) {
 		if b.Open {
 			times = 0
 		}
-		of := make([]model.Budget, len(b.Works))
-		for j, w := range b.Works {
-			of[j] = model.Budget(w)
-		}
-		works = append(works, workBudgets(b.Action, of, times, defaultObjectFlags().prices)...)
+		works = append(works, workBudgets(b.Action, budgetsOf(b), times)...)
 	}
 	return works
 }
 
-var budgetColumns = []table.Column{{Name: "what"}, {Name: "storage_class"}, {Name: "action"}, {Name: "stage"},
-	{Name: "work"}, {Name: "times", Type: table.Int}, {Name: "n", Type: table.Float}, {Name: "bytes", Type: table.Float},
-	{Name: "sent_bytes", Type: table.Float}, {Name: "received_bytes", Type: table.Float},
-	{Name: "cost", Type: table.Float}}
+func budgetsOf(b *plan.ObjectBudget) (list []model.Budget) {
+	for _, w := range b.Works {
+		list = append(list, model.Budget(w))
+	}
+	return list
+}
+
+var budgetColumns = []string{"what", "storage_class", "action", "stage", "work", "times", "n", "bytes", "sent_bytes",
+	"received_bytes", "cost"}
 
 func workRows(works []workBudget) (rows [][]any) {
 	for i := range works {
@@ -85,21 +84,5 @@ func budgetTable(b *plan.Budget) *table.Table {
 	for _, open := range b.Open {
 		add("in addition: "+open, nil, nil, nil)
 	}
-	return tableOf(budgetColumns, append(rows, workRows(objectBudgets(b.Objects))...))
-}
-
-// printWorkBudgets prints the budget of an object workload for programs.
-func printWorkBudgets(out io.Writer, output, name string, works []workBudget, unknown error) error {
-	if output == "csv" {
-		return writeCSV(out, tableOf(budgetColumns, workRows(works)))
-	}
-	answer := struct {
-		Name       string       `json:"name"`
-		Works      []workBudget `json:"works"`
-		NotCounted string       `json:"notCounted,omitempty"` // whose bytes are unknown
-	}{Name: name, Works: works}
-	if unknown != nil {
-		answer.NotCounted = fmt.Sprint(unknown)
-	}
-	return quietPipe(writeJSON(out, answer))
+	return tableOf(append(rows, workRows(objectBudgets(b.Objects))...), budgetColumns...)
 }

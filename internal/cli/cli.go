@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -46,7 +47,7 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal func() bool // says whether in is one; nil: detect
-	maxSize  maxSize
+	maxSize  size
 }
 
 // maxFile limits a Benchmark's file.
@@ -102,7 +103,7 @@ func driverCommand() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{self, "csi-driver"}, nil
+	return []string{self, "csi", "driver"}, nil
 }
 
 // problemsError says that files have problems, which the command has printed.
@@ -148,10 +149,8 @@ func count(n int, noun string) string {
 
 // oneOf reports a value that is not one of a list.
 func oneOf(flag, value string, of []string) error {
-	for _, v := range of {
-		if v == value {
-			return nil
-		}
+	if slices.Contains(of, value) {
+		return nil
 	}
 	return fmt.Errorf("invalid %s %q: want %s", flag, value, orList(of))
 }

@@ -64,13 +64,12 @@ func (f *runFlags) kubernetesEngine(on *cluster.Cluster) (*kubernetes.Engine, er
 
 // checkKubernetes refuses flags that are for engine local only.
 func (f *runFlags) checkKubernetes() error {
-	for _, flag := range []struct {
-		name string
-		set  bool
-	}{{"--csi-endpoint", len(f.Endpoints) > 0}, {"--inject", f.Inject != ""}} {
-		if flag.set {
-			return errors.New(flag.name + " is for engine local: on Kubernetes the StorageClass names the driver")
-		}
+	const local = " is for engine local: on Kubernetes the StorageClass names the driver"
+	switch {
+	case len(f.Endpoints) > 0:
+		return errors.New("--csi-endpoint" + local)
+	case f.Inject != "":
+		return errors.New("--inject" + local)
 	}
 	return nil
 }

@@ -99,19 +99,13 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.history, "history", false, "search the runs in DIR for changes")
 	fl.StringSliceVar(&f.failOn, "fail-on", nil, "verdicts that make the exit status 5, such as worse,different")
 	fl.BoolVar(&f.strict, "strict", false, "exit with status 4 if a figure cannot be trusted (a validity flag)")
-	fl.StringVar(&f.output, "output", outputsOfCompare[0], orList(outputsOfCompare))
-	setValues(fl.Lookup("output"), outputsOfCompare...)
-	pricesFlag(c, &f.prices, recordedPrices)
+	fl.StringVar(&f.output, "output", "text", "")
+	outputValues(c, &f.output, "text", "json", "csv", "markdown", "benchstat")
+	pricesFlag(c, &f.prices)
 }
-
-// outputsOfCompare are the values of --output.
-var outputsOfCompare = []string{"text", "json", "csv", "markdown", "benchstat"}
 
 // check reports an invalid flag.
 func (f *compareFlags) check() error {
-	if err := oneOf("--output", f.output, outputsOfCompare); err != nil {
-		return err
-	}
 	if err := oneOf("--level", f.level, []string{"occasion", "repetition"}); err != nil {
 		return err
 	}
@@ -165,6 +159,9 @@ func (f *compareFlags) input(s *streams, args []string) (in *compared, o compare
 
 // judging returns how what was read is compared, and notes what differs between the workloads.
 func (f *compareFlags) judging(in *compared) (o compare.Options, err error) {
+	if err := distinctOrigins(in.origins); err != nil {
+		return o, err
+	}
 	notes, reason, err := unlike(in.origins, f.across)
 	if err != nil {
 		return o, err

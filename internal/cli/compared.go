@@ -30,9 +30,7 @@ type compared struct {
 	flags         []compare.Flag // of an import
 	quantiles     *compare.Quantiles
 	least         map[string]int64 // operations that a quantile needs, by metric
-	// withObjectives says that the figures of a run's objectives are read, too: their metrics are objectives.
-	withObjectives bool
-	objectives     []string
+	objectives    []string         // metrics that objectives name
 }
 
 // errIncomplete says that a run is no trial.

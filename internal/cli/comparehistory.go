@@ -89,9 +89,6 @@ func joinHistory(list []historyEntry, read func(dir string) (*compared, string, 
 	if len(tables) == 0 {
 		return nil, fmt.Errorf("no run of the history is complete: %s", listed(all.notes))
 	}
-	if err := distinctOrigins(all.origins); err != nil {
-		return nil, err
-	}
 	t, err := observation.Join(historyFactor, labels, tables)
 	all.table = t
 	return all, err

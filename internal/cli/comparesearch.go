@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/analysis/trial"
-	"github.com/cnsbench/cnsbench/internal/observation"
 	ratesearch "github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -56,10 +54,4 @@ func searchOrigin(label, dir string) (origin, error) {
 	c.workload["find-max.condition"] = []string{d.Search.Condition}
 	c.workload["find-max.window"] = []string{d.Search.Window.String()}
 	return o, nil
-}
-
-// addSearch adds the result of a search, as one trial of a cell.
-func addSearch(b *observation.Builder, levels []string, found *summary.FindMax) {
-	v := trial.OfSearch(found)
-	b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
 }

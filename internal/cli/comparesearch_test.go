@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
@@ -23,12 +24,16 @@ func TestCompareSearches(t *testing.T) {
 		return m
 	}
 	b := observation.NewBuilder([]string{bundleFactor}, "", "")
-	for i := range 8 {
-		addSearch(b, []string{"old"}, found(10+0.1*float64(i), 12))
-		addSearch(b, []string{"new"}, found(20+0.1*float64(i), 22))
+	add := func(level string, m *summary.FindMax) {
+		v := trial.OfSearch(m)
+		b.Add(observation.Row{Levels: []string{level}, Metric: v.Metric, Value: v.Value, State: v.State})
 	}
-	addSearch(b, []string{"some"}, found(0, 5))
-	addSearch(b, []string{"some"}, found(50, 0))
+	for i := range 8 {
+		add("old", found(10+0.1*float64(i), 12))
+		add("new", found(20+0.1*float64(i), 22))
+	}
+	add("some", found(0, 5))
+	add("some", found(50, 0))
 	r, err := compare.Run(b.Table(), compare.Options{Factor: bundleFactor, Trial: "run"})
 	if err != nil {
 		t.Fatal(err)

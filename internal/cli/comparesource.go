@@ -119,96 +119,119 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 
 // readBundles reads bundles as trials of the levels that their labels name.
 func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, error) {
-	b := observation.NewBuilder([]string{bundleFactor}, "", "")
 	in := &compared{factor: bundleFactor, trial: "run"}
+	r := runReader{streams: s, in: in, factors: []string{bundleFactor}, prices: prices}
 	var labels []string
 	var data []*dataset.Data
-	var times trial.Times
 	for _, arg := range args {
 		label, dir := labelled(arg)
-		var d *dataset.Data
-		found, err := searchAt(dir)
-		switch {
-		case err != nil:
+		d, err := r.add([]string{label}, dir)
+		if err != nil {
 			return nil, err
-		case found != nil:
-			addSearch(b, []string{label}, found)
-			o, err := searchOrigin(label, dir)
-			if err != nil {
-				return nil, err
-			}
-			in.origins = append(in.origins, o)
-		default:
-			if d, err = in.addBundle(s, b, &times, []string{label}, dir, prices); err != nil {
-				return nil, err
-			}
 		}
 		if slices.Contains(labels, label) && !strings.Contains(arg, "=") {
 			return nil, fmt.Errorf("two bundles are named %s: label them, LABEL=%s", label, dir)
 		}
 		labels, data = append(labels, label), append(data, d)
 	}
-	if err := distinctOrigins(in.origins); err != nil {
-		return nil, err
+	r.fill()
+	if len(args) == 2 && labels[0] != labels[1] && !slices.Contains(data, nil) {
+		return in, in.within(labels, data)
 	}
-	in.table = b.Table()
-	in.times = times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
-	if len(args) != 2 || labels[0] == labels[1] || slices.Contains(data, nil) {
-		var quantiles trial.Quantiles
-		for i, d := range data {
-			if d == nil { // a search
-				continue
-			}
-			if err := quantiles.Add(observation.Row{Levels: labels[i : i+1]}, d); err != nil {
-				return nil, err
-			}
+	var quantiles trial.Quantiles
+	for i, d := range data {
+		if d == nil { // a search
+			continue
 		}
-		in.quantiles = quantiles.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
-		return in, nil
+		if err := quantiles.Add(observation.Row{Levels: labels[i : i+1]}, d); err != nil {
+			return nil, err
+		}
 	}
-	return in, in.within(labels, data)
+	in.quantiles = quantiles.Fill(r.builder())
+	return in, nil
 }
 
 // labelled splits LABEL=BUNDLE. Without a label it is the name of the directory.
 func labelled(arg string) (label, dir string) {
-	if label, dir, ok := strings.Cut(arg, "="); ok && !hasFile(arg, runFile) {
+	if label, dir, ok := strings.Cut(arg, "="); ok && !isBundle(arg) && !isStudy(arg) {
 		return label, dir
 	}
 	return filepath.Base(filepath.Clean(arg)), arg
 }
 
-// addBundle adds the values of a bundle, as one trial of a cell.
-func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []string, dir string,
-	prices *cost.Prices) (*dataset.Data, error) {
+// runReader reads bundles and searches, each as one trial of a cell.
+type runReader struct {
+	*streams
+	in      *compared
+	factors []string
+	prices  *cost.Prices
+	// objectives says that the figures that objectives name are values, too.
+	objectives bool
+	values     *observation.Builder
+	times      trial.Times
+}
+
+func (r *runReader) builder() *observation.Builder { return observation.NewBuilder(r.factors, "", "") }
+
+// fill makes the tables of what was read.
+func (r *runReader) fill() {
+	r.in.costs.fill(r.values)
+	r.in.table, r.in.times = r.values.Table(), r.times.Fill(r.builder())
+}
+
+// add adds a run. The data are nil of a search.
+func (r *runReader) add(levels []string, dir string) (*dataset.Data, error) {
+	if r.values == nil {
+		r.values = r.builder()
+	}
+	found, err := searchAt(dir)
 	switch {
-	case isBundle(dir):
-	case hasFile(dir, studyFile), imported.Is(dir):
+	case err != nil:
+		return nil, err
+	case found != nil:
+		v := trial.OfSearch(found)
+		r.values.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
+		o, err := searchOrigin(strings.Join(levels, ", "), dir)
+		r.in.origins = append(r.in.origins, o)
+		return nil, err
+	case isStudy(dir):
 		return nil, fmt.Errorf("%s is a study, not a bundle: compare it with another by compare DIR --baseline EARLIER; "+
 			"cnsbench study merge joins studies of two clusters", dir)
-	default:
+	case !isBundle(dir):
 		return nil, fmt.Errorf("%s is no bundle: it has no %s", dir, runFile)
 	}
-	open, err := openBundle(s, dir)
+	open, err := openBundle(r.streams, dir)
 	if err != nil {
 		return nil, err
 	}
 	if !open.Complete || open.Run.State != bundle.Complete {
 		return nil, fmt.Errorf("the run of %s %w", dir, errIncomplete)
 	}
-	of := trial.Values
-	if in.withObjectives {
+	d, err := r.addBundle(levels, open)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	o := newOrigin(strings.Join(levels, ", "))
+	r.in.origins = append(r.in.origins, o)
+	return d, o.addRun(nil, &open.Run, dir)
+}
+
+// addBundle adds the values, times and costs of a bundle.
+func (r *runReader) addBundle(levels []string, open *bundle.Bundle) (*dataset.Data, error) {
+	in, of := r.in, trial.Values
+	if r.objectives {
 		of = trial.ValuesAndObjectives
 	}
 	d, values, err := trial.Read(open, of)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+		return nil, err
 	}
 	flags, err := trial.FlagsOf(&open.Run)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+		return nil, err
 	}
 	for _, v := range values {
-		addFlagged(b, observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State},
+		addFlagged(r.values, observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State},
 			func() ([]observation.Flag, bool) { return flags.Of(v.Query) })
 		if v.Objective {
 			in.objectives = merged(in.objectives, []string{v.Metric.Name})
@@ -217,17 +240,13 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 			in.least = map[string]int64{}
 		}
 		in.least[v.Metric.Name] = slo.Least(v.Query)
-		times.Explain(v.Query)
+		r.times.Explain(v.Query)
 	}
-	if err := times.Add(observation.Row{Levels: levels}, open); err != nil {
+	row := observation.Row{Levels: levels}
+	if err := r.times.Add(row, open); err != nil {
 		return nil, err
 	}
-	o := newOrigin(strings.Join(levels, ", "))
-	if err := o.addRun(nil, &open.Run, dir); err != nil {
-		return nil, err
-	}
-	in.origins = append(in.origins, o)
-	return d, in.addCosts(b, observation.Row{Levels: levels}, d, prices, flags)
+	return d, in.addCosts(row, d, r.prices, flags)
 }
 
 // within compares the latencies within two bundles, and the components that took the time.
@@ -248,25 +267,19 @@ func (in *compared) within(labels []string, data []*dataset.Data) error {
 // readAny reads a bundle, a study, an imported study, or a search. With objectives, the figures that a bundle's
 // objectives name are values, too.
 func readAny(s *streams, dir string, prices *cost.Prices, objectives bool) (*compared, error) {
-	switch found, err := searchAt(dir); {
-	case err != nil:
+	found, err := searchAt(dir)
+	if err != nil {
 		return nil, err
-	case found != nil:
-		b := observation.NewBuilder(nil, "", "")
-		addSearch(b, nil, found)
-		o, err := searchOrigin("", dir)
-		return &compared{table: b.Table(), origins: []origin{o}}, err
 	}
-	if !isBundle(dir) {
+	if found == nil && !isBundle(dir) {
 		return readStudy(dir, prices)
 	}
-	b, in := observation.NewBuilder(nil, "", ""), &compared{withObjectives: objectives}
-	var times trial.Times
-	if _, err := in.addBundle(s, b, &times, nil, dir, prices); err != nil {
+	r := runReader{streams: s, in: &compared{}, prices: prices, objectives: objectives}
+	if _, err := r.add(nil, dir); err != nil {
 		return nil, err
 	}
-	in.table, in.times = b.Table(), times.Fill(observation.NewBuilder(nil, "", ""))
-	return in, nil
+	r.fill()
+	return r.in, nil
 }
 
 // readBaseline joins a study with an earlier one. Margins and directions are those that the later one
@@ -282,9 +295,6 @@ func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compa
 	}
 	origins := []origin{before.origins[0], now.origins[0]}
 	origins[0].label, origins[1].label = baselineLevel, measuredLevel
-	if err := distinctOrigins(origins); err != nil {
-		return nil, err
-	}
 	t, err := observation.Join(versionFactor, []string{baselineLevel, measuredLevel},
 		[]*observation.Table{before.table, now.table})
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
@@ -32,8 +33,12 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	if len(factors) == 0 {
 		factors = []string{cellColumn}
 	}
-	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
-	b.Numbered = true
+	builder := func() *observation.Builder {
+		b := observation.NewBuilder(factors, occasionColumn, blockColumn)
+		b.Numbered = true
+		return b
+	}
+	b := builder()
 	in := &compared{preferred: d.Compared, paired: t.Order != nil, margins: map[string]float64{},
 		directions: map[string]verdict.Direction{}, arms: map[string][][2]string{}}
 	in.declare(t)
@@ -41,7 +46,11 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags, err := in.studyTrials(d, t, queries, factors)
+	prices, err := pricesOf(d, given)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := in.studyTrials(d, t, queries, prices, builder)
 	if err != nil {
 		return nil, err
 	}
@@ -56,20 +65,18 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 		in.notes = append(in.notes, fmt.Sprintf("%d of %s of the study in %s have not run: the study is unfinished, and the "+
 			"figures are of those that ran", waiting, count(len(d.Trials), "trial"), d.Path))
 	}
-	if err := in.studyCosts(b, d, given, flags); err != nil {
-		return nil, err
-	}
 	if done == 0 {
 		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
 	}
+	in.costs.fill(b)
 	in.table = b.Table()
 	return in, nil
 }
 
 // studyTrials reads the bundles of a study: the times of the components in its trials, which explain its responses, the
-// quantiles of its latencies, and the validity flags by the name of the trial.
-func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Query, factors []string) (
-	map[string]trial.Flags, error) {
+// quantiles of its latencies, what its trials cost, and the validity flags by the name of the trial.
+func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Query, prices *cost.Prices,
+	builder func() *observation.Builder) (map[string]trial.Flags, error) {
 	flags, o := map[string]trial.Flags{}, newOrigin("")
 	var times trial.Times
 	var quantiles trial.Quantiles
@@ -77,35 +84,28 @@ func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Que
 		times.Explain(q)
 	}
 	for _, x := range d.Trials {
-		b := d.Bundle(x)
-		if b == nil {
+		run := d.Bundle(x)
+		if run == nil {
 			continue
 		}
 		at := observation.Row{Levels: levelsOf(t.Rows[x.Cell].Levels), Occasion: fmt.Sprint(x.Occasion),
 			Block: fmt.Sprint(x.Block), Repetition: 1}
-		if err := times.Add(at, b); err != nil {
-			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		data, err := dataset.Read(run)
+		if err == nil {
+			err = errors.Join(times.Add(at, run), quantiles.Add(at, data))
 		}
-		data, err := dataset.Read(b)
+		if err == nil {
+			flags[x.Name], err = trial.FlagsOf(&run.Run)
+		}
+		if err == nil {
+			err = in.addCosts(at, data, prices, flags[x.Name])
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
 		}
-		if err := quantiles.Add(at, data); err != nil {
-			return nil, fmt.Errorf("%s: %w", x.Name, err)
-		}
-		f, err := trial.FlagsOf(&b.Run)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", x.Name, err)
-		}
-		flags[x.Name] = f
-		if err := o.addRun(at.Levels, &b.Run, d.Of(x)); err != nil {
+		if err := o.addRun(at.Levels, &run.Run, d.Of(x)); err != nil {
 			return nil, err
 		}
-	}
-	builder := func() *observation.Builder {
-		b := observation.NewBuilder(factors, occasionColumn, blockColumn)
-		b.Numbered = true
-		return b
 	}
 	in.times, in.quantiles = times.Fill(builder()), quantiles.Fill(builder())
 	for _, c := range o.cells {
@@ -121,41 +121,19 @@ func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Que
 	return flags, nil
 }
 
-// studyCosts adds the costs of the trials of a study.
-func (in *compared) studyCosts(b *observation.Builder, d *study.Dir, given *cost.Prices,
-	flags map[string]trial.Flags) error {
-	p, err := pricesOf(d, given)
-	if err != nil || p == nil {
-		return err
-	}
-	for _, trial := range d.Trials {
-		bundle := d.Bundle(trial)
-		if bundle == nil {
-			continue
-		}
-		data, err := dataset.Read(bundle)
-		if err != nil {
-			return fmt.Errorf("%s: %w", trial.Name, err)
-		}
-		row := observation.Row{Levels: levelsOf(d.Cells[trial.Cell].Levels), Repetition: 1,
-			Occasion: fmt.Sprint(trial.Occasion), Block: fmt.Sprint(trial.Block)}
-		if err := in.addCosts(b, row, data, p, flags[trial.Name]); err != nil {
-			return fmt.Errorf("%s: %w", trial.Name, err)
-		}
-	}
-	return nil
-}
-
 // levelsOf are the values of a cell's levels; of a study without factors all trials are of one.
 func levelsOf(list []study.Level) []string {
-	levels := make([]string, 0, len(list))
+	if len(list) == 0 {
+		return []string{"all"}
+	}
+	return levelValues(list)
+}
+
+func levelValues(list []study.Level) (values []string) {
 	for _, l := range list {
-		levels = append(levels, l.Value)
+		values = append(values, l.Value)
 	}
-	if len(levels) == 0 {
-		levels = []string{"all"}
-	}
-	return levels
+	return values
 }
 
 // declare takes over what a study declares of its metrics.

@@ -345,11 +345,11 @@ func TestInvalidStudy(t *testing.T) {
 		}
 	})
 	const says = "12 of 12 trials done, 6 of them invalid: failedOps in 6 (the first: vol: of 10 ops 10 failed)"
-	code, out, errs := cnsbench(t, "", "study", "status", dir)
+	code, out, errs := cnsbench(t, "", "show", "--status", dir)
 	if code != exitOK || !strings.HasPrefix(out, "kept: "+says) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	if code, out, _ = cnsbench(t, "", "study", "status", dir, "--output", "json"); code != exitOK ||
+	if code, out, _ = cnsbench(t, "", "show", "--status", dir, "--output", "json"); code != exitOK ||
 		!strings.Contains(folded(out), `"invalid": { "trials": 6, "flags": [ { "name": "failedOps", "trials": 6,`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}

@@ -15,12 +15,11 @@ import (
 
 // arguments are the completions of arguments, by the command's path beneath root.
 var arguments = map[string]cobra.CompletionFunc{
-	"run": completeFiles, "validate": completeFiles, "render": completeFiles, "study run": completeFiles,
-	"study schedule": completeFiles, "object run": completeObjectFiles, "object lint": completeObjectFiles,
+	"run": completeFiles, "validate": completeFiles, "study run": completeFiles,
+	"study schedule": completeFiles, "object run": completeObjectFiles,
 	"convert": completeObjectFiles, "workloads show": completeWorkloads, "workloads test": completeWorkloads,
 	"show": completeBundles, "report": completeBundles, "verify": completeBundles, "export": completeBundles,
 	"cleanup": completeBundles, "reproduce": completeBundles, "compare": completeBundles,
-	"study show": completeBundles, "study status": completeBundles, "study report": completeBundles,
 	"study add-occasion": completeBundles, "study merge": completeBundles,
 }
 
@@ -97,9 +96,9 @@ func completeBundles(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 			continue
 		}
 		switch {
-		case isFile(path, "run.json"):
+		case isBundle(path):
 			found = append(found, path+"\tbundle")
-		case isFile(path, studyFile):
+		case hasFile(path, studyFile):
 			found = append(found, path+"\tstudy", path+"/")
 		default:
 			found = append(found, path+"/")
@@ -107,11 +106,6 @@ func completeBundles(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 		}
 	}
 	return found, directive
-}
-
-func isFile(dir, name string) bool {
-	info, err := os.Stat(filepath.Join(dir, name))
-	return err == nil && info.Mode().IsRegular()
 }
 
 // completeSet completes keys of --set, with the names in the files that are given before the flag.

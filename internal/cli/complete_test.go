@@ -53,7 +53,7 @@ func TestCompletion(t *testing.T) {
 		{args: []string{"doctor", "--output", ""}, want: []string{"csv", "json", "text"}},
 		{args: []string{"version", "--output", ""}, want: []string{"json", "text"}, not: []string{"csv"}},
 		{args: []string{"export", "--format", ""}, want: []string{"csv", "parquet"}},
-		{args: []string{"csi-driver", "--backend", ""}, want: []string{"hostdir", "loopfile", "null"}},
+		{args: []string{"csi", "driver", "--backend", ""}, want: []string{"hostdir", "loopfile", "null"}},
 		{args: []string{"workloads", "show", ""}, want: []string{"fio", "idle"}},
 		{args: []string{"run", "suite"}, want: []string{"suite:attach-new"}},
 		{args: []string{"run", ""}, want: []string{"yaml"}},

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -11,9 +12,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/visible"
@@ -81,7 +84,18 @@ func withoutData(entries []op.LedgerEntry) (list []op.LedgerEntry) {
 
 // reportInto writes the HTML page into the bundle's directory. The manifest does not list it.
 func reportInto(b *bundle.Bundle, s *summary.Summary) (path string, err error) {
-	return filepath.Join(b.Dir, bundle.ReportFile), writeReport(b, s)
+	return filepath.Join(b.Dir, bundle.ReportFile), bounded.Dir(b.Dir).Replace(bundle.ReportFile,
+		func(w io.Writer) error { return html.Write(w, b, s) })
+}
+
+// present writes the report of a bundle into it, and prints its summary in the form of --output.
+func (s *streams) present(dir, output string) error {
+	b, sum, err := summarise(dir)
+	if err != nil {
+		return err
+	}
+	page, err := reportInto(b, sum)
+	return errors.Join(err, printResult(s, output, sum, page))
 }
 
 // summarise makes the summary of the bundle in a directory.

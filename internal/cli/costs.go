@@ -2,11 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -15,19 +12,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/observation"
-	"github.com/cnsbench/cnsbench/internal/stats"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
-	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // pricesFlag adds --prices.
-func pricesFlag(c *cobra.Command, file *string, fallback string) {
-	c.Flags().StringVar(file, "prices", "", "YAML file of prices, for what the resources used cost"+fallback)
+func pricesFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "prices", "",
+		"YAML file of prices, for what the resources used cost (in compare, default those that a study records)")
 }
-
-// recordedPrices follows the usage of --prices where a study can have prices.
-const recordedPrices = " (default those that the study records)"
 
 // readPrices reads a list of prices; nil: none is given.
 func readPrices(file string) (*cost.Prices, error) {
@@ -73,12 +66,13 @@ type costed struct {
 	unpriced []string // resources that any trial used and that have no price
 	bounds   []string // why the costs per I/O of some trials are upper bounds
 	lists    []string // SHA-256 of the lists of prices
+	rows     []func(b *observation.Builder)
 }
 
 // with joins two of them.
 func (c costed) with(other costed, known bool) costed {
 	return costed{known: known, without: merged(c.without, other.without), unpriced: merged(c.unpriced, other.unpriced),
-		bounds: merged(c.bounds, other.bounds), lists: merged(c.lists, other.lists)}
+		bounds: merged(c.bounds, other.bounds), lists: merged(c.lists, other.lists), rows: c.rows}
 }
 
 // weak has, by metric, why costs cannot be compared.
@@ -104,9 +98,8 @@ func (c *costed) incomplete() string {
 		listed(c.unpriced))
 }
 
-// addCosts adds the costs of a run as values of its trial. A rate without an amount is no value.
-func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dataset.Data, p *cost.Prices,
-	flags trial.Flags) error {
+// addCosts notes the costs of a run as values of its trial. A rate without an amount is no value.
+func (in *compared) addCosts(row observation.Row, d *dataset.Data, p *cost.Prices, flags trial.Flags) error {
 	if p == nil {
 		return nil
 	}
@@ -116,17 +109,26 @@ func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dat
 	}
 	var bounds []string
 	for _, rate := range r.Rates {
-		if rate.Value != nil {
-			if rate.Reason != "" {
-				bounds = append(bounds, rate.Reason)
-			}
-			row.Metric, row.Value = observation.Metric{Name: rate.Metric(), Unit: r.Currency}, *rate.Value
-			addFlagged(b, row, flags.All)
+		if rate.Value == nil {
+			continue
 		}
+		if rate.Reason != "" {
+			bounds = append(bounds, rate.Reason)
+		}
+		one := row
+		one.Metric, one.Value = observation.Metric{Name: rate.Metric(), Unit: r.Currency}, *rate.Value
+		in.costs.rows = append(in.costs.rows, func(b *observation.Builder) { addFlagged(b, one, flags.All) })
 	}
 	in.costs = in.costs.with(costed{without: r.Without, unpriced: r.Unpriced(), bounds: bounds,
 		lists: []string{r.PricesSHA256}}, true)
 	return nil
+}
+
+// fill adds the costs to a table, after all other values.
+func (c *costed) fill(b *observation.Builder) {
+	for _, add := range c.rows {
+		add(b)
+	}
 }
 
 // notes name what the costs do not include, and what else a difference of costs may be.
@@ -155,9 +157,12 @@ func listed(parts []string) string {
 	return strings.Join(parts, "; ")
 }
 
+// costRates are the rates of costs, in order.
+var costRates = []string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth}
+
 // costMetrics are the names of the costs as metrics.
 func costMetrics() (names []string) {
-	for _, name := range []string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth} {
+	for _, name := range costRates {
 		names = append(names, (&cost.Rate{Name: name}).Metric())
 	}
 	return names
@@ -171,108 +176,4 @@ func costDirections(directions map[string]verdict.Direction, t *observation.Tabl
 			directions[metric] = verdict.LessIsBetter
 		}
 	}
-}
-
-// cellCost are the costs of the trials of one cell of a study.
-type cellCost struct {
-	Levels   []study.Level `json:"levels"`
-	Currency string        `json:"currency"`
-	Rates    []costRate    `json:"rates"`
-	Without  []string      `json:"without"`
-}
-
-// costRate is a rate in the trials of a cell: their median and range; null: no trial has it.
-type costRate struct {
-	Name   string   `json:"name"`
-	N      int      `json:"n"`
-	Median *float64 `json:"median"`
-	Min    *float64 `json:"min"`
-	Max    *float64 `json:"max"`
-}
-
-// costsOf computes the costs of each cell of a study.
-func costsOf(d *study.Dir, p *cost.Prices) ([]cellCost, error) {
-	if p == nil {
-		return nil, nil
-	}
-	cells, values := make([]cellCost, len(d.Cells)), make([]map[string][]float64, len(d.Cells))
-	for i, c := range d.Cells {
-		cells[i] = cellCost{Levels: c.Levels, Currency: p.Currency, Rates: []costRate{}, Without: []string{}}
-		values[i] = map[string][]float64{}
-	}
-	for _, trial := range d.Trials {
-		b := d.Bundle(trial)
-		if b == nil {
-			continue
-		}
-		data, err := dataset.Read(b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
-		}
-		r, err := costOf(data, p)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
-		}
-		for _, rate := range r.Rates {
-			if rate.Value != nil {
-				values[trial.Cell][rate.Name] = append(values[trial.Cell][rate.Name], *rate.Value)
-			}
-		}
-		for _, w := range r.Without {
-			if c := &cells[trial.Cell]; !slices.Contains(c.Without, w) {
-				c.Without = append(c.Without, w)
-			}
-		}
-	}
-	for i := range cells {
-		for _, name := range []string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth} {
-			cells[i].Rates = append(cells[i].Rates, rateOf(name, values[i][name]))
-		}
-	}
-	return cells, nil
-}
-
-func rateOf(name string, values []float64) costRate {
-	r := costRate{Name: name, N: len(values)}
-	if r.N > 0 {
-		median, low, high := stats.Median(values), slices.Min(values), slices.Max(values)
-		r.Median, r.Min, r.Max = &median, &low, &high
-	}
-	return r
-}
-
-// writeCosts prints a table with a row for each cell, and what the costs do not include.
-func writeCosts(out io.Writer, cells []cellCost) error {
-	if len(cells) == 0 {
-		return nil
-	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	visible.Fprintf(w, "\ncost in %s per\t%s\n", cells[0].Currency,
-		strings.Join([]string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth}, "\t"))
-	for _, c := range cells {
-		row := []string{cellName(c.Levels)}
-		for _, r := range c.Rates {
-			row = append(row, r.String())
-		}
-		visible.Fprintln(w, strings.Join(row, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := visible.Fprintln(out, "the median of the trials, and their range")
-	for _, c := range cells {
-		if len(c.Without) > 0 && err == nil {
-			_, err = visible.Fprintf(out, "%s: without %s\n", cellName(c.Levels), listed(c.Without))
-		}
-	}
-	return err
-}
-
-// String is the median with its range and n: "0.12 (0.11 … 0.13, n=3)".
-func (r *costRate) String() string {
-	if r.N == 0 {
-		return "–"
-	}
-	text := func(x *float64) string { return strconv.FormatFloat(*x, 'g', 4, 64) }
-	return fmt.Sprintf("%s (%s … %s, n=%d)", text(r.Median), text(r.Min), text(r.Max), r.N)
 }

@@ -25,7 +25,7 @@ const (
 	envProxyGuarded = "CNSBENCH_CSI_PROXY_GUARDED" // set for a process that a guard watches
 )
 
-// proxyFlags are the flags of csi-proxy.
+// proxyFlags are the flags of csi proxy.
 type proxyFlags struct {
 	csiproxy.Options
 	serve, tokenFile, restore string
@@ -35,7 +35,7 @@ type proxyFlags struct {
 func newProxy(s *streams) *cobra.Command {
 	var p proxyFlags
 	c := &cobra.Command{
-		Use:   "csi-proxy",
+		Use:   "proxy",
 		Short: "Record the RPCs on a CSI driver's socket",
 		Long: `Forwards every byte between a CSI driver's unix socket and its clients, and
 records when each RPC begins and ends. With --serve, runners with the token read the
@@ -43,9 +43,9 @@ records; with --log they go to standard output.
 
 --take-over replaces the driver's socket, and restores it at the end. The token is
 in $` + envProxyToken + `, or in a file.`,
-		Example: `  cnsbench csi-proxy --take-over /csi/csi.sock --serve :9443
-  cnsbench csi-proxy --upstream /csi/csi.sock --listen /csi/proxied.sock --log
-  cnsbench csi-proxy --restore /csi/csi.sock`,
+		Example: `  cnsbench csi proxy --take-over /csi/csi.sock --serve :9443
+  cnsbench csi proxy --upstream /csi/csi.sock --listen /csi/proxied.sock --log
+  cnsbench csi proxy --restore /csi/csi.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilInterrupt(cmd.Context())
@@ -58,7 +58,7 @@ in $` + envProxyToken + `, or in a file.`,
 			if err != nil {
 				return err
 			}
-			token, err := proxyToken(p.tokenFile)
+			token, err := tokenOf(p.tokenFile, envProxyToken)
 			if err != nil {
 				return err
 			}
@@ -96,9 +96,10 @@ func guardProxy(ctx context.Context, s *streams, socket string) error {
 	return csiproxy.Guard(ctx, socket, cmd)
 }
 
-func proxyToken(file string) (string, error) {
+// tokenOf reads a token from a file, or without one from an environment variable; empty: there is none.
+func tokenOf(file, variable string) (string, error) {
 	if file == "" {
-		return os.Getenv(envProxyToken), nil
+		return os.Getenv(variable), nil
 	}
 	return bounded.ReadPrivate(file, results.MaxToken)
 }

@@ -93,7 +93,7 @@ func TestProxyFlags(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs strings.Builder
-			code := Main(append([]string{"csi-proxy"}, tt.args...), strings.NewReader(""), &out, &errs)
+			code := Main(append([]string{"csi", "proxy"}, tt.args...), strings.NewReader(""), &out, &errs)
 			if code != tt.code || !strings.Contains(errs.String(), tt.want) {
 				t.Errorf("exit %d, %s", code, errs.String())
 			}

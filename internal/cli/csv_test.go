@@ -24,7 +24,8 @@ func TestCSV(t *testing.T) {
 	example := func(name string) string { return filepath.Join("..", "..", "examples", filepath.FromSlash(name)) }
 	trace := example("traces/churn.csv.gz")
 	demo, _ := analysistest.Demo(t)
-	one := demo.Dir
+	one, later := demo.Dir, filepath.Join(t.TempDir(), "later")
+	copyRun(t, one, later, func(run map[string]any) { run["seed"] = 77 })
 	for _, tt := range []struct {
 		args []string
 		rows int
@@ -35,11 +36,11 @@ func TestCSV(t *testing.T) {
 			[]string{"ff425f55", "complete", "bundleOnStorageUnderTest"}},
 		{[]string{"show", filepath.Join(keptRuns, "bundle")}, 0, []string{"run_id", "metric", "value"},
 			[]string{"ff425f55", "response", "p50"}},
-		{[]string{"study", "show", study}, 4, []string{"parallelism", "response", "median"},
+		{[]string{"show", study}, 4, []string{"parallelism", "response", "median"},
 			[]string{"p50(vol)", "rate(vol)"}},
-		{[]string{"study", "status", study}, 4, []string{"parallelism", "half_width", "needed"},
+		{[]string{"show", "--status", study}, 4, []string{"parallelism", "half_width", "needed"},
 			[]string{"p50(vol)", "lower", "5 more blocks"}},
-		{[]string{"workloads", "list"}, 0, []string{"kind", "name", "description"},
+		{[]string{"workloads", "show"}, 0, []string{"kind", "name", "description"},
 			[]string{"workload", "fio", "suite:dbench"}},
 		{[]string{"workloads", "show", "fio"}, 0, []string{"variable", "default", "required", "type", "meaning"},
 			[]string{"storageClass", "iodepth"}},
@@ -47,8 +48,8 @@ func TestCSV(t *testing.T) {
 			[]string{"vol", "ok"}},
 		{[]string{"trace", "stats", trace}, 0, []string{"of", "operation", "kind", "figure", "value", "unit"},
 			[]string{"operation", "create", "gap_p50", "lifetime_median", "dependency"}},
-		{[]string{"reproduce", one, "--with", one}, 0, []string{"kind", "name", "same", "value_then", "value_now", "ratio"},
-			[]string{"schedule", "figure", "p50(fio.read)"}},
+		{[]string{"reproduce", one, "--with", later}, 1, []string{"kind", "name", "group", "then", "now"},
+			[]string{"fact", "seed", "request", "77"}},
 		{[]string{"verify", one}, 1, []string{"bundle", "ok", "files", "manifest_sha256"}, []string{one, "true"}},
 		{[]string{"run", "--dry-run", example("null-poisson.yaml")}, 0, []string{"what", "n", "bytes"},
 			[]string{"volumes", "operations", "volumes of a class", "null"}},
@@ -84,7 +85,7 @@ func TestCSV(t *testing.T) {
 		budget.Works[0].Requests == nil || budget.Works[0].Times != 1 {
 		t.Errorf("exit %d, %v, %s%s", code, err, out, errs)
 	}
-	code, out, _ = call("workloads", "list", "--output", "json")
+	code, out, _ = call("workloads", "show", "--output", "json")
 	var list []map[string]string
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK || len(list) < 20 ||
 		list[0]["kind"] != "workload" || list[0]["description"] == "" {
@@ -182,7 +183,7 @@ func TestNarrowList(t *testing.T) {
 func TestStudyMarkdown(t *testing.T) {
 	t.Parallel()
 	study := filepath.Join(keptRuns, "study")
-	code, out, errs := call("study", "report", "--output", "markdown", "-o", "-", study)
+	code, out, errs := call("report", "--output", "markdown", "-o", "-", study)
 	if code != exitOK {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
@@ -194,15 +195,15 @@ func TestStudyMarkdown(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "study.md")
-	if code, said, _ := call("study", "report", "--output", "markdown", "-o", file, study); code != exitOK ||
-		said != "report: "+file+"\n" {
+	if code, said, _ := call("report", "--output", "markdown", "-o", file, study); code != exitOK ||
+		said != file+"\n" {
 		t.Errorf("exit %d, says %s", code, said)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != out {
 		t.Errorf("%v, the file has\n%s", err, text)
 	}
 	page := importAzure(t)
-	code, out, errs = call("study", "report", "--output", "markdown", "-o", "-", page)
+	code, out, errs = call("report", "--output", "markdown", "-o", "-", page)
 	if code != exitOK || !strings.Contains(out, "| provider | n | mean | sd |") {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}

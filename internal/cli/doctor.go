@@ -15,7 +15,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
-	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -50,7 +49,9 @@ needs on Kubernetes, for an administrator to apply.`,
 				return printRights(cmd.Context(), s, &run, rbac, account)
 			}
 			found := examine(cmd.Context(), storage)
-			if err := writeFindings(s, output, found); err != nil {
+			if err := s.print(output, found, listTable(found, func(f *finding) []any {
+				return []any{f.What, f.OK, f.Needed, f.Detail}
+			}, "what", "ok", "needed", "detail"), func() error { return printFindings(s, found) }); err != nil {
 				return err
 			}
 			for _, f := range found {
@@ -193,23 +194,7 @@ func pressureFinding() finding {
 	return finding{"pressure", true, false, "of the machine (/proc/pressure)"}
 }
 
-func writeFindings(s *streams, output string, found []finding) error {
-	switch output {
-	case "json":
-		return writeJSON(s.out, found)
-	case "csv":
-		var rows [][]any
-		for _, f := range found {
-			rows = append(rows, []any{f.What, f.OK, f.Needed, f.Detail})
-		}
-		return writeCSV(s.out, tableOf([]table.Column{{Name: "what"}, {Name: "ok", Type: table.Bool},
-			{Name: "needed", Type: table.Bool}, {Name: "detail"}}, rows))
-	}
-	printFindings(s, found)
-	return nil
-}
-
-func printFindings(s *streams, found []finding) {
+func printFindings(s *streams, found []finding) error {
 	wide := 0
 	for _, f := range found {
 		wide = max(wide, len(f.What))
@@ -225,4 +210,5 @@ func printFindings(s *streams, found []finding) {
 		label := fmt.Sprintf("%-2s  %-*s  ", mark, wide, f.What)
 		fmt.Fprint(s.out, terminal.Hang(label, f.Detail, terminalOptions(s.out).Width))
 	}
+	return nil
 }

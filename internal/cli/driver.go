@@ -8,37 +8,33 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
+func newCSI(s *streams) *cobra.Command {
+	c := &cobra.Command{Use: "csi", Short: "Serve a built-in CSI driver, or record the RPCs of a driver"}
+	c.AddCommand(newDriver(), newProxy(s))
+	return c
+}
+
 func newDriver() *cobra.Command {
 	var o csidriver.Options
-	var socket, capacity, poolSize, roundTo string
+	var socket string
 	var destroy bool
 	c := &cobra.Command{
-		Use:   "csi-driver",
+		Use:   "driver",
 		Short: "Serve a built-in CSI driver on a unix socket",
 		Long: `Serves a built-in CSI driver on a unix socket until SIGTERM or SIGINT. "cnsbench
 run" starts the drivers that it needs; use this command to run a driver for another
 orchestrator or with --csi-endpoint.`,
-		Example: `  cnsbench csi-driver --backend loopfile --socket /run/csi.sock --base-dir /var/lib/csi
-  cnsbench csi-driver --backend loopfile --base-dir /var/lib/csi --destroy`,
+		Example: `  cnsbench csi driver --backend loopfile --socket /run/csi.sock --base-dir /var/lib/csi
+  cnsbench csi driver --backend loopfile --base-dir /var/lib/csi --destroy`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(csidriver.Backends(), o.Backend) {
 				return fmt.Errorf("--backend %q: there are %s", o.Backend, strings.Join(csidriver.Backends(), ", "))
-			}
-			for _, q := range []struct {
-				flag, text string
-				to         *int64
-			}{{"capacity", capacity, &o.Capacity}, {"pool-size", poolSize, &o.PoolSize}, {"round-to", roundTo,
-				&o.RoundTo}} {
-				if err := parseSize(q.flag, q.text, q.to); err != nil {
-					return err
-				}
 			}
 			o.Version = version.Version
 			if destroy {
@@ -60,9 +56,9 @@ orchestrator or with --csi-endpoint.`,
 	f.StringVar(&o.NodeID, "node-id", "", "name of this node (default \"local\")")
 	f.StringToStringVar(&o.Nodes, "node", nil,
 		"NAME=SOCKET: a further node on this machine, and its socket; may be repeated")
-	f.StringVar(&capacity, "capacity", "", "limit on the sum of the volumes' sizes, e.g. 10Gi")
-	f.StringVar(&poolSize, "pool-size", "", "size of the sparse pool image (default 16Gi)")
-	f.StringVar(&roundTo, "round-to", "", "granularity of sizes, which are rounded up")
+	f.Var((*size)(&o.Capacity), "capacity", "limit on the sum of the volumes' sizes, e.g. 10Gi")
+	f.Var((*size)(&o.PoolSize), "pool-size", "size of the sparse pool image (default 16Gi)")
+	f.Var((*size)(&o.RoundTo), "round-to", "granularity of sizes, which are rounded up")
 	f.StringVar(&o.FSType, "fstype", "", "file system of volumes whose request has none (default ext4)")
 	f.StringVar(&o.Inject, "inject", "", "file with delays, stalls and errors to inject, or its YAML text")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of injected faults")
@@ -71,21 +67,11 @@ orchestrator or with --csi-endpoint.`,
 	f.StringArrayVar(&o.Below, "below", nil,
 		"with --destroy: leave targets of volumes alone that are neither below this directory nor below --base-dir; may be "+
 			"repeated")
+	for _, name := range []string{"node-id", "truth-log", "below"} { // of the engine and of tests
+		f.Lookup(name).Hidden = true
+	}
 	_ = c.MarkFlagRequired("backend")
 	return c
-}
-
-// parseSize reads a quantity; an empty text leaves the size.
-func parseSize(flag, text string, to *int64) error {
-	if text == "" {
-		return nil
-	}
-	v, err := resource.ParseQuantity(text)
-	if err != nil {
-		return fmt.Errorf("invalid --%s %q: %w", flag, text, err)
-	}
-	*to = v.Value()
-	return nil
 }
 
 func serveDriver(ctx context.Context, o csidriver.Options, socket string) error {

@@ -77,19 +77,19 @@ everything again; a document keeps its ID.`,
 func (f *exportFlags) run(ctx context.Context, s *streams, args []string) error {
 	ctx, stop := untilInterrupt(ctx)
 	defer stop()
-	if f.format == "" || f.endpoint != "" {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.within)
-		defer cancel()
-	}
 	if f.format == "" {
-		return export(ctx, s, args[0], f.all, f.to)
+		return f.outputs(ctx, s, args[0])
 	}
 	dir, done, err := f.remote.bundle(ctx, args, false)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if f.endpoint != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.within)
+		defer cancel()
+	}
 	return f.file(ctx, s, dir)
 }
 
@@ -115,7 +115,8 @@ func (f *exportFlags) check() error {
 	return nil
 }
 
-func export(ctx context.Context, s *streams, dir string, all bool, named []string) error {
+// outputs delivers the results of a bundle to the outputs of its Benchmark.
+func (f *exportFlags) outputs(ctx context.Context, s *streams, dir string) error {
 	b, err := openBundle(s, dir)
 	if err != nil {
 		return err
@@ -127,14 +128,14 @@ func export(ctx context.Context, s *streams, dir string, all bool, named []strin
 	if err != nil {
 		return failed(err)
 	}
-	to, err := destinationsOf(ctx, bench, credentialReader{named: append([]string{}, named...)})
+	to, err := destinationsOf(ctx, bench, credentialReader{named: append([]string{}, f.to...)})
 	if err != nil {
 		return failed(err)
 	}
 	if to.empty() {
 		return fmt.Errorf("the Benchmark of %s has no outputs", dir)
 	}
-	if all {
+	if f.all {
 		if err := os.Remove(output.OutboxOf(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return failed(err)
 		}
@@ -142,7 +143,7 @@ func export(ctx context.Context, s *streams, dir string, all bool, named []strin
 		to.files = slices.DeleteFunc(to.files, func(o outputFile) bool { return !o.isPending(b) })
 		to.buckets = pendingBuckets(to.buckets, b)
 	}
-	if !all && !output.HasOutbox(dir) {
+	if !f.all && !output.HasOutbox(dir) {
 		to.targets = nil
 	}
 	if to.empty() {
@@ -150,7 +151,7 @@ func export(ctx context.Context, s *streams, dir string, all bool, named []strin
 			"bundle\n", output.OutboxOf(dir))
 		return nil
 	}
-	return failed(to.export(ctx, s, b))
+	return failed(to.export(ctx, s, f.within, b))
 }
 
 // destinations are the outputs of a Benchmark.
@@ -171,27 +172,22 @@ func destinationsOf(ctx context.Context, bench *v1alpha1.Benchmark, from credent
 func (to *destinations) empty() bool { return len(to.targets)+len(to.files)+len(to.buckets) == 0 }
 
 // export writes files, sends to targets and uploads the bundle.
-func (to *destinations) export(ctx context.Context, s *streams, b *bundle.Bundle) error {
+func (to *destinations) export(ctx context.Context, s *streams, within time.Duration, b *bundle.Bundle) error {
 	sum, err := summary.Make(b)
 	if err != nil {
 		return err
 	}
-	stats := writeFiles(ctx, s, to.files, b, sum)
+	var sender *output.Sender
 	if len(to.targets) > 0 {
-		sender, err := output.Start(ctx, b.Dir, b.Run, to.targets, output.Options{})
-		if err != nil {
+		if sender, err = output.Start(ctx, b.Dir, b.Run, to.targets, output.Options{}); err != nil {
 			return err
 		}
-		stats = append(stats, settle(ctx, s, sender, b, sum)...)
 	}
-	if err := recordOutputs(b, stats); err != nil {
+	stats, err := to.deliver(ctx, s, sender, within, b, sum)
+	if err != nil {
 		return err
 	}
-	uploaded := upload(ctx, s, to.buckets, b)
-	if err := recordOutputs(b, uploaded); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(append(stats, uploaded...), func(st bundle.OutputStats) bool {
+	if slices.ContainsFunc(stats, func(st bundle.OutputStats) bool {
 		return st.Pending+st.Refused > 0 || st.Error != ""
 	}) {
 		return errors.New("not everything was delivered")

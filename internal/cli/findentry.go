@@ -50,7 +50,7 @@ func findEntry(name, library string) (*foundEntry, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		hint := cmp.Or(hints.Suggest(name, slices.Concat(own, builtIn.Names())), "see cnsbench workloads list")
+		hint := cmp.Or(hints.Suggest(name, slices.Concat(own, builtIn.Names())), "see cnsbench workloads show")
 		return nil, fmt.Errorf("workload %q not found: no file or folder of this name, none in folder %s, and not built "+
 			"in (%s)", name, library, hint)
 	case err != nil:

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	ratesearch "github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -87,22 +83,15 @@ func (f *findFlags) execute(ctx context.Context, s *streams, run *runFlags, args
 	if err != nil {
 		return err
 	}
-	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	survivePipes()
-	defer signal.Stop(x.signals)
-	found, err := dir.Find(ctx, x, s.err)
-	err = errors.Join(err, dir.Close())
-	if found != nil {
-		err = errors.Join(err, showFindMax(s, run.output, found))
-		visible.Fprintf(s.err, "steps: %s\n", dir.Path)
-	}
-	switch {
-	case errors.Is(err, study.ErrInterrupted):
-		return &exit{exitInterrupted, err}
-	case errors.As(err, new(*exit)):
+	var found *summary.FindMax
+	if err := x.during(dir, func() (err error) {
+		if found, err = dir.Find(ctx, x, s.err); found != nil {
+			err = errors.Join(err, showFindMax(s, run.output, found))
+			visible.Fprintf(s.err, "steps: %s\n", dir.Path)
+		}
 		return err
-	case err != nil:
-		return failed(err)
+	}); err != nil {
+		return err
 	}
 	return findMaxError(found, run.Strict)
 }
@@ -149,29 +138,15 @@ func (f *findFlags) preview(ctx context.Context, x *trialRunner, d *study.Design
 
 // showFindMax prints the result of a search and its steps.
 func showFindMax(s *streams, output string, m *summary.FindMax) error {
-	if output == "csv" {
-		return writeCSV(s.out, stepTable(m))
-	}
-	if output == "json" {
-		return quietPipe(writeJSON(s.out, struct {
-			FindMax *summary.FindMax `json:"findMax"`
-		}{m}))
-	}
-	return quietPipe(terminal.WriteFindMax(s.out, m, terminalOptions(s.out)))
-}
-
-// stepTable has a row for each step of a search.
-func stepTable(m *summary.FindMax) *table.Table {
-	var rows [][]any
-	for i := range m.Steps {
-		x := &m.Steps[i]
-		rows = append(rows, []any{x.Stage, x.PerSecond, x.OfferedPerSecond, x.AchievedPerSecond, x.WindowNs, x.Held,
-			x.Undecided, x.Bound, x.Evidence})
-	}
-	return tableOf([]table.Column{{Name: "step"}, {Name: "per_second", Type: table.Float},
-		{Name: "offered_per_second", Type: table.Float}, {Name: "achieved_per_second", Type: table.Float},
-		{Name: "window_ns", Type: table.Int}, {Name: "held", Type: table.Bool}, {Name: "undecided", Type: table.Bool},
-		{Name: "bound"}, {Name: "evidence"}}, rows)
+	value := struct {
+		FindMax *summary.FindMax `json:"findMax"`
+	}{m}
+	steps := listTable(m.Steps, func(x *summary.FindStep) []any {
+		return []any{x.Stage, x.PerSecond, x.OfferedPerSecond, x.AchievedPerSecond, x.WindowNs, x.Held, x.Undecided, x.Bound,
+			x.Evidence}
+	}, "step", "per_second", "offered_per_second", "achieved_per_second", "window_ns", "held", "undecided", "bound",
+		"evidence")
+	return s.print(output, value, steps, func() error { return terminal.WriteFindMax(s.out, m, terminalOptions(s.out)) })
 }
 
 // findMaxError has the exit status of a search: 3 if it found no rate, with strict 4 if the rate is this client's.

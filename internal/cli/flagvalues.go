@@ -4,9 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
-	"github.com/spf13/pflag"
 )
 
 // valuesKey is the annotation of a flag with the values that it accepts.

@@ -32,7 +32,7 @@ spec:
 		"init":      {[]string{"init", "--yes", "--storage-class", "standard", "-"}, exitOK},
 		"init any":  {[]string{"init", "--yes", "-"}, exitUsage},
 		"validate":  {[]string{"validate", file}, exitOK},
-		"render":    {[]string{"render", file}, exitOK},
+		"render":    {[]string{"validate", "--render", file}, exitOK},
 		"dry run":   {[]string{"run", "--dry-run", file}, exitOK},
 		"scorecard": {[]string{"scorecard", "--dry-run"}, exitUsage},
 		"study":     {[]string{"study", "run", "--dry-run", file}, exitOK},

@@ -17,7 +17,7 @@ import (
 )
 
 func newImport(s *streams) *cobra.Command {
-	var out, factor, name string
+	var out, factor string
 	tools := parser.Tools()
 	names, list := namesOf(tools)
 	c := &cobra.Command{
@@ -27,7 +27,7 @@ func newImport(s *streams) *cobra.Command {
 
 ` + list + `
 
-TOOL or --tool names it where a file is not recognised. A file may be compressed
+TOOL names it where a file is not recognised. A file may be compressed
 (gzip, zstd), in UTF-16, or the log of a pod with times (kubectl logs --timestamps).
 What is not understood is said, with its line; docs/format/readers.md has what each
 reader reads, leaves out and refuses.
@@ -45,15 +45,13 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
   cnsbench import fio a@monday=1.out a@friday=2.out b@monday=3.out b@friday=4.out --out imported`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if name == "" && slices.Contains(names, args[0]) && !hasFile(".", args[0]) {
-				name, args = args[0], args[1:]
+			chosen := tools
+			if i := slices.Index(names, args[0]); i >= 0 && !hasFile(".", args[0]) {
+				chosen, args = tools[i:i+1], args[1:]
 			}
-			chosen, err := chooseTools(tools, name)
 			switch {
-			case err != nil:
-				return err
 			case len(args) == 0:
-				return fmt.Errorf("no file: want cnsbench import %s FILE… --out DIR", name)
+				return fmt.Errorf("no file: want cnsbench import %s FILE… --out DIR", chosen[0].Name)
 			case out == "":
 				return errors.New("no folder for the imported study: want --out DIR")
 			}
@@ -70,8 +68,6 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "folder of the imported study; must not exist or be empty")
 	c.Flags().StringVar(&factor, "factor", "provider", "name of the factor")
-	c.Flags().StringVar(&name, "tool", "", "tool that wrote the files: "+strings.Join(names,
-		", ")+" (default: recognised)")
 	maxSizeFlag(c, s)
 	c.AddCommand(newImportCSV(s))
 	return c
@@ -85,19 +81,6 @@ func namesOf(tools []imported.Tool) (names []string, help string) {
 		list = append(list, fmt.Sprintf("  %-10s %s", t.Name, t.What))
 	}
 	return names, strings.Join(list, "\n")
-}
-
-// chooseTools returns the tool of a name, or all without one.
-func chooseTools(tools []imported.Tool, name string) ([]imported.Tool, error) {
-	if name == "" {
-		return tools, nil
-	}
-	names, _ := namesOf(tools)
-	i := slices.Index(names, name)
-	if i < 0 {
-		return nil, fmt.Errorf("unknown tool %s: want one of %s, or cnsbench import csv", name, strings.Join(names, ", "))
-	}
-	return tools[i : i+1], nil
 }
 
 func newImportCSV(s *streams) *cobra.Command {

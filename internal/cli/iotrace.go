@@ -83,6 +83,9 @@ func (f *iotraceFlags) generate(s *streams) ([]iotrace.IO, error) {
 	return ios, nil
 }
 
+// fillBlock is the block size with which files are filled. fio fills whole blocks only.
+const fillBlock = 1 << 20
+
 // minDirect is the unit of direct I/O on most devices.
 const minDirect = 512
 

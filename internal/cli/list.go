@@ -37,17 +37,12 @@ read is listed with the reason.`,
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "json":
-				if entries == nil {
-					entries = []catalog.Entry{}
-				}
-				return writeJSON(s.out, entries)
-			case "csv":
-				return writeCSV(s.out, entryTable(entries))
+			if entries == nil {
+				entries = []catalog.Entry{}
 			}
-			width := terminalOptions(s.out).Width
-			return quietPipe(writeEntries(&visible.Writer{To: s.out}, entries, args, width))
+			return s.print(output, entries, func() *table.Table { return entryTable(entries) }, func() error {
+				return writeEntries(&visible.Writer{To: s.out}, entries, args, terminalOptions(s.out).Width)
+			})
 		},
 	}
 	outputFlag(c, &output, "csv")
@@ -56,12 +51,11 @@ read is listed with the reason.`,
 
 // entryTable has a row for each entry.
 func entryTable(entries []catalog.Entry) *table.Table {
-	columns := []table.Column{{Name: "path"}, {Name: "kind"}, {Name: "name"}, {Name: "run_id"}, {Name: "started"},
-		{Name: "engine"}, {Name: "state"}, {Name: "duration_ns", Type: table.Int}, {Name: "trials_done", Type: table.Int},
-		{Name: "trials", Type: table.Int}, {Name: "flags"}, {Name: "error"}}
+	columns := []string{"path", "kind", "name", "run_id", "started", "engine", "state", "duration_ns", "trials_done",
+		"trials", "flags", "error"}
 	statuses := []bundle.Status{bundle.Pass, bundle.Fail, bundle.Weak, bundle.NoData, bundle.Error}
 	for _, status := range statuses {
-		columns = append(columns, table.Column{Name: "objectives_" + string(status), Type: table.Int})
+		columns = append(columns, "objectives_"+string(status))
 	}
 	rows := make([][]any, len(entries))
 	for i := range entries {
@@ -79,7 +73,7 @@ func entryTable(entries []catalog.Entry) *table.Table {
 			rows[i] = append(rows[i], int64(e.Verdicts[status]))
 		}
 	}
-	return tableOf(columns, rows)
+	return tableOf(rows, columns...)
 }
 
 // writeEntries prints the entries as a table; where it is wider than the terminal, an entry has several lines. A width of

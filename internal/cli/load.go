@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -244,15 +245,18 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 		return failed(err)
 	}
 	b := p.Budget
-	if f.output == "csv" {
-		return writeCSV(s.out, budgetTable(&b))
-	}
-	if f.output == "json" {
-		return writeJSON(s.out, struct {
-			plan.Budget
-			Storage *storagedir.Room `json:",omitempty"`
-		}{b, room})
-	}
+	value := struct {
+		plan.Budget
+		Storage *storagedir.Room `json:",omitempty"`
+	}{b, room}
+	return s.print(f.output, value, func() *table.Table { return budgetTable(&b) }, func() error {
+		return writeBudget(s, p, room)
+	})
+}
+
+// writeBudget prints the result of --dry-run as text.
+func writeBudget(s *streams, p *plan.Plan, room *storagedir.Room) error {
+	b := p.Budget
 	atLeast := ""
 	if len(b.Open) > 0 {
 		atLeast = " at least"

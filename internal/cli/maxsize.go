@@ -12,20 +12,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/decode"
 )
 
-// maxSize is the value of the flag that limits what compressed files yield, in bytes; 0: the usual limit.
-type maxSize int64
+// size is the value of a flag in bytes; 0: the default.
+type size int64
 
-// maxSizeFlag adds the flag. Commands with it open foreign files by streams.open.
+// maxSizeFlag adds the flag that limits what compressed files yield. Commands with it open foreign files by
+// streams.open.
 func maxSizeFlag(c *cobra.Command, s *streams) {
 	c.Flags().Var(&s.maxSize, decode.Flag, "most that a compressed file may yield, unless 100 times its size is more "+
 		"(default 64Mi)")
 }
 
-func (m *maxSize) String() string { return "" }
+func (m *size) String() string { return "" }
 
-func (m *maxSize) Type() string { return "size" }
+func (m *size) Type() string { return "size" }
 
-func (m *maxSize) Set(text string) error {
+func (m *size) Set(text string) error {
 	q, err := resource.ParseQuantity(text)
 	switch {
 	case err != nil:
@@ -33,7 +34,7 @@ func (m *maxSize) Set(text string) error {
 	case q.Value() < 1:
 		return errors.New("want more than 0")
 	}
-	*m = maxSize(q.Value())
+	*m = size(q.Value())
 	return nil
 }
 

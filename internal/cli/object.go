@@ -38,7 +38,7 @@ func newObject(s *streams) *cobra.Command {
 		Long: `Runs workloads of object storage, written as COSBench's XML with the additions
 of docs/reference/object.md.`,
 	}
-	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
+	c.AddCommand(newObjectRun(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
 		newObjectPart())
 	return c
 }
@@ -70,28 +70,27 @@ rate, 4 doubtful figures under --strict, 130 interrupted.`,
 	return c
 }
 
-func newObjectLint(s *streams) *cobra.Command {
-	return &cobra.Command{
-		Use: "lint FILE", Short: "Check an object workload and report every problem with its line",
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			w, _, err := loadObject(s, args[0], nil)
-			if err == nil {
-				err = checkStores(s, args[0], w, false)
-			}
-			if err != nil {
-				return err
-			}
-			warnUnsigned(s, args[0], w)
-			visible.Fprintf(s.out, "%s is valid: %s\n", w.Name, count(len(w.Stages), "stage"))
-			return nil
-		},
+// lintObject checks an object workload and reports every problem with its line.
+func lintObject(s *streams, file string, more bool) error {
+	if more {
+		return fmt.Errorf("%s is an object workload, which is checked without --render and --output json; cnsbench convert "+
+			"prints its Benchmark", file)
 	}
+	w, _, err := loadObject(s, file, nil)
+	if err == nil {
+		err = checkStores(s, file, w, false)
+	}
+	if err != nil {
+		return err
+	}
+	warnUnsigned(s, file, w)
+	visible.Fprintf(s.out, "%s is valid: %s\n", w.Name, count(len(w.Stages), "stage"))
+	return nil
 }
 
 func runObject(ctx context.Context, s *streams, f *objectFlags, file string) error {
-	if f.grace < 0 || f.prices.Write < 0 || f.prices.Read < 0 || f.prices.Received < 0 {
-		return errors.New("--grace and prices cannot be negative")
+	if f.grace < 0 {
+		return errors.New("--grace cannot be negative")
 	}
 	hosts, names, err := f.hosts.parse()
 	if err != nil {
@@ -122,7 +121,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		visible.Fprintln(s.err, "note:", n)
 	}
 	if f.dryRun {
-		return dryRun(s.out, f.output, w, search.finder, f.prices)
+		return dryRun(s, f.output, w, search.finder)
 	}
 	if err := oneJudge(w, len(hosts)); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -352,7 +351,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	if r.search.failed != nil {
 		visible.Fprintln(r.err, "no knee:", r.search.failed)
 	}
-	err = errors.Join(err, r.show())
+	err = errors.Join(err, r.present(r.writer.Dir(), r.flags.output))
 	r.sayLeft(result)
 	if err != nil && code == exitOK {
 		code = exitFailed
@@ -361,16 +360,6 @@ func (r *objectRun) conclude(result *oload.Result) error {
 		return nil
 	}
 	return &exit{code, errors.Join(result.Err, err)}
-}
-
-// show prints the summary of the bundle, as run does.
-func (r *objectRun) show() error {
-	b, s, err := summarise(r.writer.Dir())
-	if err != nil {
-		return err
-	}
-	page, err := reportInto(b, s)
-	return errors.Join(err, printResult(r.streams, r.flags.output, s, page))
 }
 
 // validity flags what makes the figures of stages doubtful, but of the steps of a search, whose overload is intended.

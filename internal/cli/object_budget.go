@@ -4,6 +4,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -12,37 +13,46 @@ import (
 )
 
 // dryRun prints the budget of a workload; with a search that of one step.
-func dryRun(out io.Writer, output string, w *model.Workload, find *capacity.Finder, prices model.Prices) error {
+func dryRun(s *streams, output string, w *model.Workload, find *capacity.Finder) error {
 	once := w
 	if find != nil {
 		once, _ = find.Once(w, find.Search.From)
 	}
 	budgets, unknown := oload.Budgets(once, oload.MeanFileSize)
-	if forPrograms(output) {
-		return printWorkBudgets(out, output, w.Name, workBudgets("", budgets, 1, prices), unknown)
-	}
-	visible.Fprintf(out, "%s would send:\n", w.Name)
-	if err := writeBudgets(out, budgets, 1, prices); err != nil {
-		return err
-	}
+	works := workBudgets("", budgets, 1)
+	answer := struct {
+		Name       string       `json:"name"`
+		Works      []workBudget `json:"works"`
+		NotCounted string       `json:"notCounted,omitempty"` // whose bytes are unknown
+	}{Name: w.Name, Works: works}
 	if unknown != nil {
-		visible.Fprintf(out, "bytes of these are not counted: %v\n", unknown)
+		answer.NotCounted = unknown.Error()
 	}
-	if find != nil {
-		writeSearch(out, w, find, prices)
-	}
-	visible.Fprintln(out, "nothing was sent")
-	return nil
+	csv := func() *table.Table { return tableOf(workRows(works), budgetColumns...) }
+	return s.print(output, answer, csv, func() error {
+		visible.Fprintf(s.out, "%s would send:\n", w.Name)
+		if err := writeBudgets(s.out, budgets, 1); err != nil {
+			return err
+		}
+		if unknown != nil {
+			visible.Fprintf(s.out, "bytes of these are not counted: %v\n", unknown)
+		}
+		if find != nil {
+			writeSearch(s.out, w, find)
+		}
+		_, err := visible.Fprintln(s.out, "nothing was sent")
+		return err
+	})
 }
 
 // writeSearch prints what a search adds to its first step, which is in the table.
-func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) {
+func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder) {
 	most, took := find.Once(w, find.Search.Most)
 	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was printed
 	requests, cost := 0.0, 0.0
 	for i := range budgets {
 		if budgets[i].Stage == find.Stage {
-			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(prices)
+			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(listPrices)
 		}
 	}
 	visible.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not "+
@@ -51,7 +61,7 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 }
 
 // writeBudgets prints the requests and bytes of works, and their cost for that many runs.
-func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.Prices) error {
+func writeBudgets(out io.Writer, list []model.Budget, times int64) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	visible.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
 	total, atLeast := 0.0, ""
@@ -62,7 +72,7 @@ func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.
 			visible.Fprintf(t, "%s\t%s\tas many as are answered\t\t\t\t\n", b.Stage, b.Work)
 			continue
 		}
-		cost := b.Cost(prices)
+		cost := b.Cost(listPrices)
 		total += cost
 		visible.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.4f\t\n", b.Stage, b.Work, b.Total(), b.Sent, b.Received, cost)
 	}
@@ -71,7 +81,7 @@ func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.
 	}
 	visible.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not "+
 		"counted\n",
-		atLeast, total*float64(times), prices.Write, prices.Read, prices.Received)
+		atLeast, total*float64(times), listPrices.Write, listPrices.Read, listPrices.Received)
 	return nil
 }
 
@@ -86,11 +96,7 @@ func writeObjectBudgets(out io.Writer, list []plan.ObjectBudget) error {
 		default:
 			visible.Fprintf(out, "%s would send:\n", b.Action)
 		}
-		works := make([]model.Budget, len(b.Works))
-		for i, w := range b.Works {
-			works[i] = model.Budget(w)
-		}
-		if err := writeBudgets(out, works, max(1, b.Times), defaultObjectFlags().prices); err != nil {
+		if err := writeBudgets(out, budgetsOf(&b), max(1, b.Times)); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,17 +170,8 @@ func (f *searchFlags) finder(w *model.Workload) (*capacity.Finder, error) {
 	find := &capacity.Finder{Stage: stage.Name, Condition: condition,
 		Search:     ratesearch.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
 		LeastGiven: f.flags != nil && f.flags.Changed("find-least"),
-		Window:     first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
+		Window:     cmp.Or(f.window, work.Runtime, 10*time.Second), WarmUp: cmp.Or(f.warmUp, work.RampUp, 2*time.Second)}
 	return find, find.Check(w)
-}
-
-func first(list ...time.Duration) time.Duration {
-	for _, d := range list {
-		if d != 0 {
-			return d
-		}
-	}
-	return 0
 }
 
 // scaled repeats the chosen stage, or the one with a scale of its own.

@@ -24,16 +24,14 @@ type objectFlags struct {
 	dryRun bool
 	strict bool
 	log    bool // of operations
-	prices model.Prices
 	hosts  hostFlags
 	search searchFlags
 }
 
-// defaultObjectFlags have the list prices of Amazon S3 Standard in us-east-1, as
-// they were in 2025, in dollars.
-func defaultObjectFlags() objectFlags {
-	return objectFlags{grace: 10 * time.Second, prices: model.Prices{Write: 0.005, Read: 0.0004, Received: 0.09}}
-}
+// listPrices are those of Amazon S3 Standard in us-east-1, as they were in 2025, in dollars.
+var listPrices = model.Prices{Write: 0.005, Read: 0.0004, Received: 0.09}
+
+func defaultObjectFlags() objectFlags { return objectFlags{grace: 10 * time.Second} }
 
 // add registers the flags.
 func (f *objectFlags) add(fl *pflag.FlagSet) {
@@ -47,9 +45,6 @@ func (f *objectFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.log, "log-operations", false, "write each operation to a Parquet file in the bundle")
 	f.hosts.add(fl)
 	f.search.add(fl)
-	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
-	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
-	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
 }
 
 // shaping are the flags that shape the result of an object run, beside its seed.

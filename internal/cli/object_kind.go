@@ -26,7 +26,7 @@ func notBenchmark(file string, data []byte) error {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is XML, not a Benchmark: check a COSBench workload with cnsbench object lint %s, run it "+
+	return fmt.Errorf("%s is XML, not a Benchmark: check a COSBench workload with cnsbench validate %s, run it "+
 		"with cnsbench object run %s, and print its Benchmark with cnsbench convert %s", file, word, word, word)
 }
 

@@ -28,15 +28,15 @@ func TestFileOfAnotherKind(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"object", "lint", yaml}, "x.yaml is a Benchmark, not a COSBench workload: check it with " +
+		{[]string{"object", "run", yaml}, "x.yaml is a Benchmark, not a COSBench workload: check it with " +
 			"cnsbench validate '" + yaml + "'"},
 		{[]string{"object", "run", json}, "run it with cnsbench run '" + json + "'"},
 		{[]string{"object", "cleanup", yaml}, "with cnsbench object cleanup BUNDLE"},
 		{[]string{"convert", yaml}, "is a Benchmark, not a COSBench workload"},
-		{[]string{"object", "lint", other}, "cannot be run"},
-		{[]string{"validate", workload}, "op.xml is XML, not a Benchmark: check a COSBench workload with cnsbench " +
-			"object lint '" + workload + "'"},
-		{[]string{"render", workload}, "print its Benchmark with cnsbench convert '" + workload + "'"},
+		{[]string{"object", "run", other}, "cannot be run"},
+		{[]string{"study", "run", workload}, "op.xml is XML, not a Benchmark: check a COSBench workload with cnsbench " +
+			"validate '" + workload + "'"},
+		{[]string{"study", "run", workload}, "print its Benchmark with cnsbench convert '" + workload + "'"},
 		{[]string{"validate", other}, "problem"},
 	} {
 		if code, out, errs := command(tt.args...); code != exitUsage || !strings.Contains(errs, tt.says) ||

@@ -107,8 +107,8 @@ func TestObjectExitCodes(t *testing.T) {
 	}{
 		{"a line that is wrong", []string{"object", "run"},
 			"<workload name=\"w\">\n<workflow>\n<workstage/></workflow></workload>", exitUsage, "workload.xml:3: "},
-		{"lint", []string{"object", "lint"}, objectXML(root, mixedWork), exitOK, "files is valid: 5 stages"},
-		{"lint of what COSBench ignores", []string{"object", "lint"},
+		{"lint", []string{"validate"}, objectXML(root, mixedWork), exitOK, "files is valid: 5 stages"},
+		{"lint of what COSBench ignores", []string{"validate"},
 			strings.Replace(objectXML(root, mixedWork), `<work `, `<work id="1" `, 1), exitOK,
 			": warning: <work> has no attribute id: it is ignored, as in COSBench\n"},
 		{"dry run of what COSBench ignores", []string{"object", "run", "--dry-run"},
@@ -202,8 +202,8 @@ func TestObjectStoresAreChecked(t *testing.T) {
 <operation type="filewrite" config="containers=c(1);files=/no/such/files"/></work>
 <work name="c" workers="1" totalOps="1"><operation type="read" config="containers=c(1);keysfile=/no/such/keys"/></work>
 </workstage></workflow></workload>`
-	for _, command := range []string{"run", "lint"} {
-		code, _, errs := object(t, xml, "object", command)
+	for _, command := range []string{"run", "validate"} {
+		code, _, errs := object(t, xml, command)
 		for _, want := range []string{`.xml:2: s3: invalid timeout`, ".xml:5: ",
 			"storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files",
 			".xml:7: ", "open /no/such/keys"} {
@@ -211,7 +211,7 @@ func TestObjectStoresAreChecked(t *testing.T) {
 				t.Errorf("%s: exit %d, and not said: %s\n%s", command, code, want, errs)
 			}
 		}
-		if warned := strings.Contains(errs, "warning: storage file"); warned != (command == "lint") {
+		if warned := strings.Contains(errs, "warning: storage file"); warned != (command == "validate") {
 			t.Errorf("%s: %s", command, errs)
 		}
 	}
@@ -334,7 +334,6 @@ func TestObjectFlagsThatMeanNothing(t *testing.T) {
 		{"--repetitions -1 --scale-workers 1,2", "--repetitions cannot be negative"},
 		{"--window -1s --scale-workers 1,2", "--window cannot be negative"},
 		{"--grace -1s", "cannot be negative"},
-		{"--price-read -1 --dry-run", "cannot be negative"},
 	} {
 		out := filepath.Join(t.TempDir(), "bundle")
 		code, _, errs := object(t, objectXML(t.TempDir(), mixedWork),
@@ -360,12 +359,12 @@ func TestNoCredentials(t *testing.T) {
 		args []string
 		want int
 	}{
-		"lint":             {of(""), []string{"object", "lint"}, 1},
+		"lint":             {of(""), []string{"validate"}, 1},
 		"before a run":     {of(""), []string{"object", "run", "--dry-run"}, 1},
-		"hidden":           {of(";accesskey=***;secretkey=***"), []string{"object", "lint"}, 1},
-		"in the file":      {of(";accesskey=a;secretkey=b"), []string{"object", "lint"}, 0},
-		"in one elsewhere": {of(";credentials=/nowhere"), []string{"object", "lint"}, 0},
-		"no s3":            {objectXML(t.TempDir(), mixedWork), []string{"object", "lint"}, 0},
+		"hidden":           {of(";accesskey=***;secretkey=***"), []string{"validate"}, 1},
+		"in the file":      {of(";accesskey=a;secretkey=b"), []string{"validate"}, 0},
+		"in one elsewhere": {of(";credentials=/nowhere"), []string{"validate"}, 0},
+		"no s3":            {objectXML(t.TempDir(), mixedWork), []string{"validate"}, 0},
 	} {
 		if code, out, errs := object(t, tt.xml, tt.args...); code != exitOK || strings.Count(errs, says) != tt.want {
 			t.Errorf("%s: exit %d, want %d times %q\n%s%s", name, code, tt.want, says, out, errs)
@@ -373,7 +372,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
-	if _, out, errs := object(t, of(""), "object", "lint"); strings.Contains(errs, says) {
+	if _, out, errs := object(t, of(""), "validate"); strings.Contains(errs, says) {
 		t.Errorf("from the environment:\n%s%s", out, errs)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
@@ -23,7 +22,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
@@ -62,13 +60,11 @@ func tokenFlag(fl *pflag.FlagSet, to *string) {
 
 // objectToken is the shared secret of hosts and controller.
 func objectToken(file string) (string, error) {
-	if file == "" {
-		if t := os.Getenv(envObjectToken); t != "" {
-			return t, nil
-		}
-		return "", fmt.Errorf("no token: give the token of all hosts by --token-file or $%s", envObjectToken)
+	token, err := tokenOf(file, envObjectToken)
+	if err == nil && token == "" && file == "" {
+		err = fmt.Errorf("no token: give the token of all hosts by --token-file or $%s", envObjectToken)
 	}
-	return bounded.ReadPrivate(file, results.MaxToken)
+	return token, err
 }
 
 func runObjectWorker(ctx context.Context, s *streams, listen, token string) error {

@@ -42,7 +42,7 @@ func newOperator(s *streams) *cobra.Command {
 runner Job for each, under the ServiceAccount of the Benchmark. It runs in the cluster, where "cnsbench install"
 installs it, or anywhere with a kubeconfig.`,
 		Example: "  cnsbench operator --image cnsbench/cnsbench:latest --results-url http://127.0.0.1:8080",
-		Args:    cobra.NoArgs,
+		Args:    cobra.NoArgs, Hidden: true, // of the chart
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()

@@ -106,33 +106,29 @@ func (r *running) recorder(show *progress) run.Recorder {
 	return to
 }
 
-// targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.
-func (r *running) targets(ctx context.Context) ([]output.Target, error) {
-	from := credentialReader{on: r.on}
-	targets, err := targetsOf(ctx, r.plan.Benchmark, from)
-	if err == nil {
-		r.buckets, err = bucketsOf(ctx, r.plan.Benchmark, from)
-	}
+// findOutputs finds the outputs of the run. Their credentials are hidden in what is recorded from now on.
+func (r *running) findOutputs(ctx context.Context) (err error) {
+	r.outputs, err = destinationsOf(ctx, r.plan.Benchmark, credentialReader{on: r.on})
 	hidden := secretValues(r.plan, r.id)
-	for _, t := range targets {
+	for _, t := range r.outputs.targets {
 		_, value, _ := strings.Cut(t.Authorization, " ")
 		hidden = append(hidden, t.Authorization, value)
 	}
-	for _, b := range r.buckets {
+	for _, b := range r.outputs.buckets {
 		hidden = append(hidden, b.Account.SecretKey, b.Account.SessionToken)
 	}
 	r.writer.Hide(hidden...)
-	return targets, err
+	return err
 }
 
 // startSending starts the delivery, if there are targets.
-func (r *running) startSending(hard context.Context, targets []output.Target) {
-	if len(targets) == 0 {
+func (r *running) startSending(hard context.Context) {
+	if len(r.outputs.targets) == 0 {
 		return
 	}
 	b, err := bundle.Open(r.writer.Dir())
 	if err == nil {
-		r.sending, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
+		r.sending, err = output.Start(hard, r.writer.Dir(), b.Run, r.outputs.targets, output.Options{})
 	}
 	if err != nil { // the run continues without outputs
 		visible.Fprintln(r.err, "warning: results are not sent during the run:", err)
@@ -140,11 +136,9 @@ func (r *running) startSending(hard context.Context, targets []output.Target) {
 	}
 }
 
-// deliver writes the outputs that are files, sends the remaining results to the others, for a limited time, and records
-// the outcome. Then it uploads the bundle. Neither changes the exit status.
+// deliver brings the results to the outputs, for a limited time. It does not change the exit status.
 func (r *running) deliver(s *summary.Summary) error {
-	files := outputFilesOf(r.plan.Benchmark)
-	if r.sending == nil && len(files)+len(r.buckets) == 0 {
+	if r.sending == nil && len(r.outputs.files)+len(r.outputs.buckets) == 0 {
 		return nil
 	}
 	b, err := bundle.Open(r.writer.Dir())
@@ -155,21 +149,30 @@ func (r *running) deliver(s *summary.Summary) error {
 	if ctx.Err() != nil {
 		ctx = r.hard
 	}
-	stats := writeFiles(ctx, r.streams, files, b, s)
-	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
-	defer cancel()
 	notice := time.AfterFunc(time.Second, func() {
 		visible.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
 			r.flags.SendWithin)
 	})
 	defer notice.Stop()
-	if r.sending != nil {
-		stats = append(stats, settle(ctx, r.streams, r.sending, b, s)...)
+	_, err = r.outputs.deliver(ctx, r.streams, r.sending, r.flags.SendWithin, b, s)
+	return err
+}
+
+// deliver writes the outputs that are files, then for a limited time sends the rest by a sender, nil for nothing, and
+// uploads the bundle. It records the outcome in the bundle.
+func (to *destinations) deliver(ctx context.Context, s *streams, sender *output.Sender, within time.Duration,
+	b *bundle.Bundle, sum *summary.Summary) ([]bundle.OutputStats, error) {
+	stats := writeFiles(ctx, s, to.files, b, sum)
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if sender != nil {
+		stats = append(stats, settle(ctx, s, sender, b, sum)...)
 	}
 	if err := recordOutputs(b, stats); err != nil {
-		return err
+		return stats, err
 	}
-	return recordOutputs(b, upload(ctx, r.streams, r.buckets, b))
+	uploaded := upload(ctx, s, to.buckets, b)
+	return append(stats, uploaded...), recordOutputs(b, uploaded)
 }
 
 // settle finishes a delivery, prints what is undelivered and returns the outcome.

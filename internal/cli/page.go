@@ -12,11 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-
-	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/report/html"
-	"github.com/cnsbench/cnsbench/internal/study"
 )
 
 const (
@@ -80,27 +75,16 @@ func newPage(s *streams) *cobra.Command {
 }
 
 func writePage(w io.Writer, what, dir string) error {
-	if what == "study" {
-		d, err := study.Open(dir)
-		if err != nil {
-			return err
-		}
-		page, err := studyPage(d)
-		if err != nil {
-			return err
-		}
-		return html.WriteStudy(w, page)
-	}
-	b, err := bundle.Open(dir)
-	if err != nil {
-		return err
-	}
-	sum, err := summary.Make(b)
-	if err != nil {
-		return err
-	}
 	if what == "summary" {
+		_, sum, err := summarise(dir)
+		if err != nil {
+			return err
+		}
 		return writeJSON(w, sum)
 	}
-	return html.Write(w, b, sum)
+	write, err := pageOf(&streams{err: io.Discard}, dir, "html")
+	if err != nil {
+		return err
+	}
+	return write(w)
 }

@@ -29,14 +29,13 @@ func (f *remoteFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.run, "cluster", "",
 		"NAMESPACE/RUN of a bundle at the cluster's results service, instead of a directory")
 	fl.StringVar(&f.URL, "results", "",
-		"URL of the results service (default found in the cluster and reached by a port-forward)")
+		"URL of the results service, or its namespace (default that of install, reached by a port-forward)")
 	fl.StringVar(&f.TokenFile, "results-token-file", "",
 		"file with a token for the results service (default issued for --results-account)")
 	fl.StringVar(&f.Pin, "results-pin", "",
 		"sha256:… pin of the service's certificate (default the one it has published in the cluster)")
 	fl.StringVar(&f.Account, "results-account", "default",
 		"ServiceAccount in the run's namespace to read as, with a token that only the results service accepts")
-	fl.StringVar(&f.Options.Namespace, "results-namespace", config.DefaultNamespace, "namespace of the results service")
 	clusterFlags(c, &f.Cluster)
 }
 
@@ -59,6 +58,10 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 	namespace, id, ok := strings.Cut(f.run, "/")
 	if !ok {
 		return "", nil, fmt.Errorf("invalid --cluster %q: want NAMESPACE/RUN", f.run)
+	}
+	f.Options.Namespace = config.DefaultNamespace
+	if f.URL != "" && !strings.Contains(f.URL, "://") {
+		f.Options.Namespace, f.URL = f.URL, ""
 	}
 	service, err := results.Open(f.Options)
 	if err != nil {

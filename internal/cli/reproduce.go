@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,11 +16,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/reproduction"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/visible"
+	"github.com/cnsbench/cnsbench/internal/web"
 )
 
 // reproduceFlags are the flags of reproduce. The embedded ones say where and how to run.
@@ -45,20 +46,20 @@ func newReproduce(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "reproduce BUNDLE [EARLIER…]", Short: "Run the Benchmark of a bundle again and report each difference",
 		Long: `Runs the Benchmark of a bundle again: the recorded text, variables, seed, faults, engine
-and flags. It then compares the two runs: each recorded fact that differs, the plans
-and schedules, the figures, validity flags and objectives.
+and flags. It then lists each recorded fact that differs, and compares the runs as
+cnsbench compare does.
 
 One run against one run cannot show that results differ. --runs runs the Benchmark
 several times, and further EARLIER bundles of the same Benchmark are more values of
-the earlier side; cnsbench compare's verdicts are then part of the answer.
+the earlier side.
 
 A bundle has no files that the Benchmark names (traces, folders of workloads) and no
 secrets. They are looked for beside the Benchmark's file or in --inputs; what is
 missing, or is not the recorded file, is an error before anything is created.
 
 --dry-run compares only the facts that can be read without a run. --with compares with
-existing later bundles and runs nothing. --output csv has a row for each difference,
-figure, verdict, validity flag and objective.
+existing later bundles and runs nothing. --output csv has a row for each fact that
+differs.
 
 Exit status: 0 the runs are compared, whatever differs; 1 the bundle or a flag is
 wrong, or an input is missing; 2 a bundle is damaged, or a run failed; 130
@@ -73,8 +74,7 @@ interrupted.`,
 			return f.execute(cmd.Context(), s, args)
 		},
 	}
-	f.Flags = runflags.Flags{Runner: runnerPod, Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(),
-		Delivery: string(podspec.DeliverAuto), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
+	f.Flags = defaultRunFlags()
 	f.Add(c.Flags(), runflags.Reproduce)
 	fl := c.Flags()
 	fl.StringVarP(&f.Out, "out", "o", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not "+
@@ -101,7 +101,7 @@ func (f *reproduceFlags) execute(ctx context.Context, s *streams, args []string)
 		return err
 	}
 	if len(f.with) > 0 {
-		return f.compareWith(s, then)
+		return f.compareWith(ctx, s, then)
 	}
 	first := then[0]
 	if err := f.takeOver(first); err != nil {
@@ -122,7 +122,7 @@ func (f *reproduceFlags) execute(ctx context.Context, s *streams, args []string)
 	if f.DryRun {
 		return f.preview(ctx, s, first, p, files, on)
 	}
-	f.defaultReproduction(p.Name)
+	f.defaultOut("reproduce-" + p.Name)
 	if err := emptyDir(f.Out); err != nil {
 		return err
 	}
@@ -130,13 +130,7 @@ func (f *reproduceFlags) execute(ctx context.Context, s *streams, args []string)
 	if err != nil {
 		return err
 	}
-	return f.answer(s, then, now)
-}
-
-func (f *reproduceFlags) defaultReproduction(name string) {
-	if f.Out == "" {
-		f.Out = fmt.Sprintf("cnsbench-reproduce-%s-%s", name, time.Now().Format("20060102-150405"))
-	}
+	return f.answer(ctx, s, then, now)
 }
 
 // emptyDir reports a directory that has files.
@@ -189,36 +183,60 @@ func (f *reproduceFlags) repeat(ctx context.Context, s *streams, names []string,
 }
 
 // answer compares the runs, keeps the result beside the bundles, and prints it.
-func (f *reproduceFlags) answer(s *streams, then, now []*bundle.Bundle) error {
-	r, err := reproduction.Compare(then, now)
+func (f *reproduceFlags) answer(ctx context.Context, s *streams, then, now []*bundle.Bundle) error {
+	r, err := comparedRuns(ctx, then, now)
+	if err == nil {
+		err = bounded.Dir(f.Out).Replace(resultFile, func(w io.Writer) error { return writeJSON(w, r) })
+	}
 	if err != nil {
 		return failed(err)
 	}
-	path := filepath.Join(f.Out, resultFile)
-	err = bounded.Dir(f.Out).Replace(resultFile, func(w io.Writer) error { return writeJSON(w, r) })
-	if err != nil {
-		return failed(err)
-	}
-	if err := f.print(s, r); err != nil || f.output != "text" {
-		return err
-	}
-	visible.Fprintf(s.out, "\nresult: %s\n", path)
-	return nil
+	return f.print(s, r, "result: "+filepath.Join(f.Out, resultFile))
 }
 
-// print prints a result in the format of --output.
-func (f *reproduceFlags) print(s *streams, r *reproduction.Result) error {
-	switch f.output {
-	case "json":
-		return quietPipe(writeJSON(s.out, r))
-	case "csv":
-		return writeCSV(s.out, reproductionTable(r))
+// comparedRuns compares the facts of runs, and their figures as compare does.
+func comparedRuns(ctx context.Context, then, now []*bundle.Bundle) (*reproduction.Result, error) {
+	r, err := reproduction.Compare(then, now)
+	if err != nil {
+		return nil, err
 	}
-	return quietPipe(terminal.WriteReproduction(s.out, r, terminalOptions(s.out)))
+	var runs []web.Labelled
+	for i, b := range slices.Concat(then, now) {
+		label := reproduction.Then
+		if i >= len(then) {
+			label = reproduction.Now
+		}
+		runs = append(runs, web.Labelled{Label: label, Dir: b.Dir})
+	}
+	r.Comparison, err = compareRuns(ctx, runs)
+	return r, err
+}
+
+// print prints a result in the format of --output; as text with a last line.
+func (f *reproduceFlags) print(s *streams, r *reproduction.Result, last string) error {
+	return s.print(f.output, r, func() *table.Table { return differenceTable(r) }, func() error {
+		err := terminal.WriteReproduction(s.out, r, terminalOptions(s.out))
+		if err == nil && last != "" {
+			_, err = visible.Fprintf(s.out, "\n%s\n", last)
+		}
+		return err
+	})
+}
+
+// differenceTable has a row for each fact that differs.
+func differenceTable(r *reproduction.Result) *table.Table {
+	var rows [][]any
+	for i, list := range [][]reproduction.Difference{r.Facts.Differences, r.Changed} {
+		for _, d := range list {
+			rows = append(rows, []any{[]string{"fact", "changed within a side"}[i], d.Fact, string(d.Group), known(d.Then),
+				known(d.Now)})
+		}
+	}
+	return tableOf(rows, "kind", "name", "group", "then", "now")
 }
 
 // compareWith compares with later bundles and runs nothing.
-func (f *reproduceFlags) compareWith(s *streams, then []*bundle.Bundle) error {
+func (f *reproduceFlags) compareWith(ctx context.Context, s *streams, then []*bundle.Bundle) error {
 	if f.DryRun || f.set.Changed("runs") || f.Out != "" {
 		return errors.New("--with runs nothing: it excludes --runs, --out and --dry-run")
 	}
@@ -230,12 +248,12 @@ func (f *reproduceFlags) compareWith(s *streams, then []*bundle.Bundle) error {
 		}
 		now = append(now, b)
 	}
-	if err := distinct(now); err != nil {
+	if err := distinct(slices.Concat(then, now)); err != nil {
 		return fmt.Errorf("--with: %w", err)
 	}
-	r, err := reproduction.Compare(then, now)
+	r, err := comparedRuns(ctx, then, now)
 	if err != nil {
 		return failed(err)
 	}
-	return f.print(s, r)
+	return f.print(s, r, "")
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
-	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // recordedPlan are the members of the plan in run.json that a reproduction takes over.
@@ -51,7 +50,7 @@ func openEarlier(dirs []string) ([]*bundle.Bundle, error) {
 		if err := b.Verify(); err != nil {
 			return nil, failed(fmt.Errorf("%w; a reproduction needs an unchanged bundle", err))
 		}
-		if b.Run.Source.Text != cmpText(list, b) {
+		if len(list) > 0 && b.Run.Source.Text != list[0].Run.Source.Text {
 			return nil, fmt.Errorf("%s has another Benchmark than %s: want bundles of one", dir, dirs[0])
 		}
 		list = append(list, b)
@@ -69,14 +68,6 @@ func distinct(list []*bundle.Bundle) error {
 		dirs[b.Run.ID] = b.Dir
 	}
 	return nil
-}
-
-// cmpText is the text that a bundle must have.
-func cmpText(list []*bundle.Bundle, b *bundle.Bundle) string {
-	if len(list) == 0 {
-		return b.Run.Source.Text
-	}
-	return list[0].Run.Source.Text
 }
 
 // takeOver sets what the run recorded, except what this command line gives.
@@ -219,9 +210,5 @@ func (f *reproduceFlags) preview(ctx context.Context, s *streams, then *bundle.B
 	if err != nil {
 		return failed(err)
 	}
-	if err := f.print(s, r); err != nil || f.output != "text" {
-		return err
-	}
-	visible.Fprintln(s.out, "nothing was created")
-	return nil
+	return f.print(s, r, "nothing was created")
 }

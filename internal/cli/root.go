@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 // both streams escape them.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	out, errs = &visible.Writer{To: out}, &visible.Writer{To: errs}
+	args = current(args, errs)
 	root := newRoot(&streams{in: in, out: out, err: errs})
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -57,13 +59,20 @@ operation; the result is a bundle, a summary and a report.`,
 		return c.Help()
 	}
 	root.AddCommand(
-		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
-		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
+		newRun(s), newStudy(s), newValidate(s), newShow(s), newReport(s), newCleanup(s),
+		newWorkloads(s), newCSI(s), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
 		newList(s), newScorecard(s), newVerify(s), newReproduce(s),
-		newProxy(s), newTrace(s),
-		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
-		newImport(s), newCompare(s), newInit(s),
+		newTrace(s), newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s),
+		newConvert(s), newImport(s), newCompare(s), newInit(s),
 	)
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g[0], Title: g[0] + ":"})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g[1]), c.Name()) {
+				c.GroupID = g[0]
+			}
+		}
+	}
 	for name, instead := range removed {
 		root.AddCommand(&cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true,
 			RunE: func(*cobra.Command, []string) error { return fmt.Errorf("%s was removed: %s", name, instead) }})
@@ -80,9 +89,32 @@ operation; the result is a bundle, a summary and a report.`,
 	return root
 }
 
+// groups are the groups of commands in the root's help, with their titles.
+var groups = [][2]string{
+	{"Run, look and compare", "run study scorecard compare show report list serve verify reproduce"},
+	{"Write", "validate init workloads doctor"}, {"Files", "import export convert trace"},
+	{"Clusters", "install uninstall cleanup"}, {"Parts", "csi object"}}
+
 // removed are the commands that earlier versions had, and what to use instead.
 var removed = map[string]string{
 	"index": "export the tables of the bundles as Parquet, and read them with DuckDB (docs/reference/export.md)",
+}
+
+// renamed are the commands that the version before had under other names. They work for one release.
+var renamed = map[string]string{"study show": "show", "study status": "show --status", "study report": "report",
+	"render": "validate --render", "object lint": "validate", "workloads list": "workloads show",
+	"csi-driver": "csi driver", "csi-proxy": "csi proxy"}
+
+// current replaces the former name of a command, and says so.
+func current(args []string, errs io.Writer) []string {
+	for n := range min(3, len(args)+1) {
+		old := strings.Join(args[:n], " ")
+		if now, ok := renamed[old]; ok {
+			fmt.Fprintf(errs, "note: cnsbench %s is now cnsbench %s\n", old, now)
+			return append(strings.Fields(now), args[n:]...)
+		}
+	}
+	return args
 }
 
 // addUsage adds the usage line to the error on wrong arguments.

@@ -329,8 +329,7 @@ func readIdentity(path, run string) (owned.Identity, error) {
 }
 
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
-	targets, err := r.targets(ctx)
-	if err != nil {
+	if err := r.findOutputs(ctx); err != nil {
 		return r.abort(err)
 	}
 	if err := r.serveMetrics(); err != nil {
@@ -354,7 +353,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	show := newProgress(r.streams, r.plan, r.clock, forPrograms(r.flags.output))
 	defer show.close()
 	r.soft, r.hard = ctx, hard
-	r.startSending(hard, targets)
+	r.startSending(hard)
 	endMetrics := r.sampleMetrics()
 	r.unmap()
 	thrifty := heap.SetGrowth(growthOfRun)

@@ -4,11 +4,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/workload"
-	"github.com/spf13/cobra"
 )
 
 // runFlags are the flags of run, study run, validate and render.
@@ -34,11 +35,16 @@ func (f *runFlags) addPlanFlags(c *cobra.Command) {
 	f.Add(c.Flags(), runflags.Plan)
 }
 
+// defaultRunFlags say how to run, but not on what.
+func defaultRunFlags() runflags.Flags {
+	return runflags.Flags{Runner: runnerPod, Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(),
+		Delivery: string(podspec.DeliverAuto), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
+}
+
 // addRunFlags adds the flags of a command that runs Benchmarks.
 func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
-	f.Flags = runflags.Flags{Engine: defaultEngine(), StorageDir: storagedir.Default(), Runner: runnerPod,
-		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(podspec.DeliverAuto),
-		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
+	f.Flags = defaultRunFlags()
+	f.Engine, f.StorageDir = defaultEngine(), storagedir.Default()
 	f.Add(c.Flags(), runflags.Plan|command)
 	outputFlag(c, &f.output, "csv")
 }

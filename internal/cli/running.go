@@ -31,7 +31,7 @@ type running struct {
 
 	soft, hard context.Context // end with the first interrupt, and the second
 	sending    *output.Sender  // nil: the Benchmark has no outputs that are sent to
-	buckets    []output.Bucket // that the bundle is put into at the end
+	outputs    destinations
 	metrics    *scrape.Metrics // nil: they are neither served nor sent
 	serving    *scrape.Server  // nil: metrics are not served
 }

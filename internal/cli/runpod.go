@@ -63,11 +63,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 	if err != nil && bundle.Announced(f.Out) { // nothing was copied
 		return failed(err)
 	}
-	b, open := bundle.Open(f.Out)
-	if open != nil {
-		return failed(errors.Join(err, open))
-	}
-	if err = errors.Join(err, f.printSummary(s, b)); err != nil {
+	if err = errors.Join(err, s.present(f.Out, f.output)); err != nil {
 		return failed(err)
 	}
 	if code == exitOK {
@@ -90,30 +86,13 @@ func withLeft(err, left error, out string) error {
 	}
 }
 
-// printSummary writes the report of a copied bundle, and prints its summary.
-func (f *runFlags) printSummary(s *streams, b *bundle.Bundle) error {
-	sum, err := summary.Make(b)
-	if err != nil {
-		return err
-	}
-	page, err := reportInto(b, sum)
-	if err != nil {
-		return err
-	}
-	return printResult(s, f.output, sum, page)
-}
-
 // printResult prints a summary in the format of --output.
 func printResult(s *streams, output string, sum *summary.Summary, page string) error {
-	switch output {
-	case "json":
-		return quietPipe(writeJSON(s.out, sum))
-	case "csv":
-		return writeCSV(s.out, table.FiguresOf(sum))
-	}
-	err := quietPipe(terminal.Write(s.out, sum, terminalOptions(s.out)))
-	visible.Fprintf(s.out, "\nbundle: %s\nreport: %s\n", filepath.Dir(page), page)
-	return err
+	return s.print(output, sum, func() *table.Table { return table.FiguresOf(sum) }, func() error {
+		err := terminal.Write(s.out, sum, terminalOptions(s.out))
+		visible.Fprintf(s.out, "\nbundle: %s\nreport: %s\n", filepath.Dir(page), page)
+		return err
+	})
 }
 
 // checkRunnerRights finds out whether the ServiceAccount of the runner's pod has the rights that the plan needs. At

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -149,17 +147,11 @@ func (f *scorecardFlags) execute(ctx context.Context, s *streams, files []string
 	if err != nil {
 		return err
 	}
-	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	survivePipes()
-	defer signal.Stop(x.signals)
-	_, err = dir.Run(ctx, x, 1, s.err)
-	switch err = errors.Join(err, dir.Close()); {
-	case errors.Is(err, study.ErrInterrupted):
-		return &exit{exitInterrupted, err}
-	case errors.As(err, new(*exit)):
+	if err := x.during(dir, func() error {
+		_, err := dir.Run(ctx, x, 1, s.err)
 		return err
-	case err != nil:
-		return failed(err)
+	}); err != nil {
+		return err
 	}
 	if err := x.gather(len(x.trials)); err != nil {
 		return failed(err)

@@ -14,8 +14,7 @@ func signalled(parent context.Context, first func() error, failing <-chan error,
 	soft, end := context.WithCancelCause(parent)
 	hard, kill := context.WithCancel(parent)
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	survivePipes()
+	deaf := listen(signals)
 	go func() {
 		for n := 0; ; {
 			select {
@@ -33,11 +32,18 @@ func signalled(parent context.Context, first func() error, failing <-chan error,
 		}
 	}()
 	return soft, hard, func() {
-		signal.Stop(signals)
+		deaf()
 		close(done)
 		kill()
 		end(nil)
 	}
+}
+
+// listen has the signals that end a command sent to a channel until stop is called.
+func listen(to chan os.Signal) (stop func()) {
+	signal.Notify(to, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	survivePipes()
+	return func() { signal.Stop(to) }
 }
 
 // survivePipes has writing to a closed pipe, as in "run … | head", be an error instead of the end of the process. The

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +20,7 @@ import (
 
 func newStudy(s *streams) *cobra.Command {
 	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark with factors, blocks and occasions"}
-	c.AddCommand(newStudyRun(s), newStudyAddOccasion(s), newStudyStatus(s), newStudySchedule(s), newStudyShow(s),
-		newStudyReport(s), newStudyMerge(s))
+	c.AddCommand(newStudyRun(s), newStudyAddOccasion(s), newStudySchedule(s), newStudyMerge(s))
 	return c
 }
 
@@ -96,26 +92,19 @@ func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.D
 	if dir.PlannedBefore != 0 {
 		visible.Fprintf(x.err, "the study now plans %s, not %d\n", count(dir.Planned, "occasion"), dir.PlannedBefore)
 	}
-	// Each trial has a listener of its own; this one is for the time between trials.
-	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	survivePipes()
-	defer signal.Stop(x.signals)
-	codes, err := dir.Run(ctx, x, from, x.err)
-	err = errors.Join(err, dir.Close())
-	switch {
-	case errors.Is(err, study.ErrInterrupted):
-		return &exit{exitInterrupted, err}
-	case errors.Is(err, study.ErrInUse) || errors.As(err, new(*exit)):
+	var codes []int
+	if err := x.during(dir, func() (err error) {
+		codes, err = dir.Run(ctx, x, from, x.err)
 		return err
-	case err != nil:
-		return failed(err)
+	}); err != nil {
+		return err
 	}
 	return f.conclude(x.streams, dir, codes)
 }
 
 // conclude prints the table and writes the report.
 func (f *studyFlags) conclude(s *streams, dir *study.Dir, codes []int) error {
-	if err := f.show(s, dir); err != nil {
+	if err := showStudy(s, f.run.output, dir); err != nil {
 		return err
 	}
 	page := filepath.Join(dir.Path, bundle.ReportFile)

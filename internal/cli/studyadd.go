@@ -20,8 +20,7 @@ import (
 // addFlags are those of study add-occasion in addition to those of study run.
 type addFlags struct {
 	studyFlags
-	excluded []string
-	upTo     int
+	end endFlags
 }
 
 func newStudyAddOccasion(s *streams) *cobra.Command {
@@ -52,10 +51,8 @@ Exit status: that of study run; 0 if the date is excluded or --up-to is reached.
 		},
 	}
 	f.add(c)
-	fl := c.Flags()
-	fl.Lookup("out").Hidden = true
-	fl.StringArrayVar(&f.excluded, "exclude-date", nil, "YYYY-MM-DD: do nothing on this date; may be repeated")
-	fl.IntVar(&f.upTo, "up-to", 0, "do nothing if the study has so many finished occasions (default no limit)")
+	c.Flags().Lookup("out").Hidden = true
+	f.end.add(c.Flags(), "do nothing if the study has so many finished occasions (default no limit)")
 	return c
 }
 
@@ -134,10 +131,8 @@ func (f *addFlags) ownBlocks(cmd *cobra.Command, there *study.Dir) (int, error) 
 	if there == nil || own == 0 {
 		return 0, nil
 	}
-	f.blocks, f.repetitions = 0, 0
-	for _, name := range []string{"blocks", "repetitions"} {
-		cmd.Flags().Lookup(name).Changed = false
-	}
+	f.blocks = 0
+	cmd.Flags().Lookup("blocks").Changed = false
 	return int(own), nil
 }
 
@@ -185,19 +180,13 @@ func recordedFiles(dir string, names []string) error {
 
 // skip says why nothing is to be done.
 func (f *addFlags) skip(there *study.Dir, o study.Occasion) (string, error) {
-	today := o.Begun.Format(time.DateOnly)
-	for _, date := range f.excluded {
-		if _, err := time.Parse(time.DateOnly, date); err != nil {
-			return "", fmt.Errorf("invalid --exclude-date %q: want YYYY-MM-DD", date)
-		}
-		if date == today {
-			return fmt.Sprintf("%s is excluded: nothing was run", today), nil
-		}
+	if err := f.end.check(); err != nil {
+		return "", err
 	}
-	if f.upTo < 0 {
-		return "", fmt.Errorf("invalid --up-to %d: want at least 1", f.upTo)
+	if today := o.Begun.Format(time.DateOnly); slices.Contains(f.end.excluded, today) {
+		return fmt.Sprintf("%s is excluded: nothing was run", today), nil
 	}
-	if there != nil && f.upTo > 0 && there.OccasionCount() >= f.upTo && there.Unfinished() == 0 {
+	if there != nil && f.end.upTo > 0 && there.OccasionCount() >= f.end.upTo && there.Unfinished() == 0 {
 		return fmt.Sprintf("the study has %s, as wanted: nothing was run", count(there.OccasionCount(), "occasion")), nil
 	}
 	return "", nil

@@ -39,6 +39,20 @@ func newTrialRunner(s *streams, f *studyFlags, args []string) *trialRunner {
 	return &trialRunner{streams: s, flags: f, args: args, signals: make(chan os.Signal, 1)}
 }
 
+// during calls run, closes the study, and gives an error its exit code. Each trial has a listener of its own for
+// signals; this one is for the time between trials.
+func (x *trialRunner) during(dir *study.Dir, run func() error) error {
+	defer listen(x.signals)()
+	err := errors.Join(run(), dir.Close())
+	switch {
+	case errors.Is(err, study.ErrInterrupted):
+		return &exit{exitInterrupted, err}
+	case errors.Is(err, study.ErrInUse):
+		return err
+	}
+	return failed(err)
+}
+
 // Load implements study.Executor.
 func (x *trialRunner) Load(ctx context.Context, j study.Job, verbose bool) (*plan.Plan, error) {
 	one := x.flags.run
@@ -159,6 +173,9 @@ func takeOver(cmd *cobra.Command, dir string, recorded []string) error {
 	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = f.Changed })
 	for _, arg := range recorded {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if f := cmd.Flags().Lookup(name); f != nil {
+			name = f.Name // one that had another name
+		}
 		if slices.Contains(ownFlags, name) || cmd.InheritedFlags().Lookup(name) != nil {
 			return fmt.Errorf("%s: recorded flag %s: no study records --%s: it was changed after it began", dir, arg,
 				name)

@@ -3,18 +3,21 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
-	"github.com/spf13/cobra"
 )
 
 // studyFlags are the flags of the commands that run a study.
 type studyFlags struct {
-	run                            runFlags
-	scale, zone                    string
-	blocks, repetitions, occasions int32
-	factors, aa                    []string
-	verbose                        bool
+	run               runFlags
+	scale, zone       string
+	blocks, occasions int32
+	factors, aa       []string
+	verbose           bool
 }
 
 // add registers the flags.
@@ -24,7 +27,12 @@ func (f *studyFlags) add(c *cobra.Command) {
 	fl.Lookup("dry-run").Usage = "check every cell and list the trials; create nothing"
 	fl.StringVar(&f.scale, "scale", "", "one of the scales of the study (default the full study)")
 	fl.Int32Var(&f.blocks, "blocks", 0, "blocks of each occasion: trials of each cell (default the study's number)")
-	fl.Int32Var(&f.repetitions, "repetitions", 0, "the same as --blocks")
+	fl.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "repetitions" { // as it was called before
+			name = "blocks"
+		}
+		return pflag.NormalizedName(name)
+	})
 	fl.Int32Var(&f.occasions, "occasions", 0, "planned number of occasions (default the study's number)")
 	fl.StringArrayVar(&f.factors, "factor", nil,
 		"KEY=VALUE,VALUE…: values of a factor of the study, or of a new one; KEY as in --set; may be repeated")
@@ -34,17 +42,37 @@ func (f *studyFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.verbose, "verbose", false, "print the progress and summary of each trial")
 }
 
-// checkCounts checks the numbers of blocks and occasions, of which --repetitions is another name of --blocks.
+// endFlags say when add-occasion does nothing.
+type endFlags struct {
+	excluded []string
+	upTo     int
+}
+
+func (f *endFlags) add(fl *pflag.FlagSet, upTo string) {
+	fl.StringArrayVar(&f.excluded, "exclude-date", nil, "YYYY-MM-DD: do nothing on this date; may be repeated")
+	fl.IntVar(&f.upTo, "up-to", 0, upTo)
+}
+
+// check refuses invalid values.
+func (f *endFlags) check() error {
+	for _, date := range f.excluded {
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			return fmt.Errorf("invalid --exclude-date %q: want YYYY-MM-DD", date)
+		}
+	}
+	if f.upTo < 0 {
+		return fmt.Errorf("invalid --up-to %d: want at least 1", f.upTo)
+	}
+	return nil
+}
+
+// checkCounts checks the numbers of blocks and occasions.
 func (f *studyFlags) checkCounts(cmd *cobra.Command) error {
-	for name, n := range map[string]int32{"blocks": f.blocks, "repetitions": f.repetitions, "occasions": f.occasions} {
+	for name, n := range map[string]int32{"blocks": f.blocks, "occasions": f.occasions} {
 		if cmd.Flags().Changed(name) && n < 1 {
 			return fmt.Errorf("invalid --%s %d: want at least 1", name, n)
 		}
 	}
-	if f.blocks > 0 && f.repetitions > 0 && f.blocks != f.repetitions {
-		return fmt.Errorf("--blocks %d and --repetitions %d are the same number: give one", f.blocks, f.repetitions)
-	}
-	f.blocks = max(f.blocks, f.repetitions)
 	return nil
 }
 

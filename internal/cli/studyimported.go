@@ -21,7 +21,7 @@ import (
 )
 
 // notImported are the commands that need trials, by their paths beneath root, with the flags that name a folder.
-var notImported = map[string][]string{"show": nil, "report": nil, "verify": nil, "export": nil, "cleanup": nil,
+var notImported = map[string][]string{"verify": nil, "export": nil, "cleanup": nil,
 	"reproduce": nil, "scorecard": nil, "object cleanup": nil, "study run": {"out"}, "study add-occasion": nil,
 	"study merge": {"out"}, "study schedule": {"study"}}
 
@@ -43,7 +43,7 @@ func refuseImported(c *cobra.Command, args []string) error {
 		}
 		if imported.Is(dir) {
 			return fmt.Errorf("%s is an imported study: it has values, and no trials for cnsbench %s; it is read by cnsbench "+
-				"compare %s, and by cnsbench study show, status and report", dir, path, dir)
+				"compare %s, show and report", dir, path, dir)
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ type importedRow struct {
 	SD   *float64 `json:"sd"`
 }
 
-// importedStudy is what study show says of an imported study, and study status without Rows.
+// importedStudy is what show says of an imported study.
 type importedStudy struct {
 	Name     string `json:"name"`
 	Imported bool   `json:"imported"` // true
@@ -130,34 +130,11 @@ func showImported(s *streams, output, dir string) error {
 	if err != nil {
 		return err
 	}
-	switch output {
-	case "json":
-		return quietPipe(writeJSON(s.out, i))
-	case "csv":
-		return writeCSV(s.out, i.table())
-	}
-	out := &visible.Writer{To: s.out}
-	return quietPipe(errors.Join(i.describe(out), i.writeRows(out),
-		paragraph(out, "A difference may be chance: cnsbench compare %s tests it.", dir)))
-}
-
-// importedStatus says that an imported study is complete, with its counts.
-func importedStatus(s *streams, output, dir string) error {
-	i, err := openImported(dir)
-	if err != nil {
-		return err
-	}
-	i.Rows = nil
-	switch output {
-	case "json":
-		return quietPipe(writeJSON(s.out, i))
-	case "csv":
-		return fmt.Errorf("%s is an imported study, which needs no more trials: its figures are in cnsbench study show %s "+
-			"--output csv", dir, dir)
-	}
-	out := &visible.Writer{To: s.out}
-	return quietPipe(errors.Join(i.describe(out),
-		paragraph(out, "An imported study is complete: it has no trials to run. See cnsbench compare %s.", dir)))
+	return s.print(output, i, i.table, func() error {
+		out := &visible.Writer{To: s.out}
+		return errors.Join(i.describe(out), i.writeRows(out),
+			paragraph(out, "A difference may be chance: cnsbench compare %s tests it.", dir))
+	})
 }
 
 // describe writes the origin and the counts.
@@ -217,11 +194,6 @@ func (i *importedStudy) writeRows(out io.Writer) error {
 
 // table has a row for each metric and cell.
 func (i *importedStudy) table() *table.Table {
-	columns := append(levelColumns(i.Factors), table.Column{Name: "response"}, table.Column{Name: "unit"},
-		table.Column{Name: "n", Type: table.Int}, table.Column{Name: "missing", Type: table.Int})
-	for _, name := range []string{"median", "min", "max", "mean", "sd"} {
-		columns = append(columns, table.Column{Name: name, Type: table.Float})
-	}
 	var rows [][]any
 	for j := range i.Rows {
 		r := &i.Rows[j]
@@ -235,5 +207,6 @@ func (i *importedStudy) table() *table.Table {
 		}
 		rows = append(rows, row)
 	}
-	return tableOf(columns, rows)
+	return tableOf(rows, slices.Concat(i.Factors, []string{"response", "unit", "n", "missing", "median", "min", "max",
+		"mean", "sd"})...)
 }

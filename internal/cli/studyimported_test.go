@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestImportedStudy: study show and study status describe an imported study; a table of means has no medians.
+// TestImportedStudy: show describes an imported study; a table of means has no medians.
 func TestImportedStudy(t *testing.T) {
 	t.Parallel()
 	dir := importText(t, "p,v,u\na,1,ms\na,3,ms\na,,ms\nb\x1b[31m,7,ms\n", "--missing")
@@ -20,14 +20,12 @@ func TestImportedStudy(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{"study", "show", dir}, []string{"study: imported (csv)", "source: standard input, 38 bytes, SHA-256 ",
+		{[]string{"show", dir}, []string{"study: imported (csv)", "source: standard input, 38 bytes, SHA-256 ",
 			"4 rows, 1 metric, 2 levels of p, 1 cell without a value", "v       a          2 of 3  2 ms    1 ms  3 ms",
 			`v       b\x1b[31m  1       7 ms    7 ms  7 ms`, "cnsbench compare " + dir}},
-		{[]string{"study", "show", dir, "--output", "csv"}, []string{"p,response,unit,n,missing,median,min,max,mean,sd\n",
+		{[]string{"show", dir, "--output", "csv"}, []string{"p,response,unit,n,missing,median,min,max,mean,sd\n",
 			"a,v,ms,2,1,2,1,3,2,1.4142135623730951\n"}},
-		{[]string{"study", "show", means}, []string{"metric  p  n  mean  sd\nm       a  –  10    2\n"}},
-		{[]string{"study", "status", dir}, []string{"4 rows, 1 metric", "An imported study is complete",
-			"cnsbench compare " + dir}},
+		{[]string{"show", means}, []string{"metric  p  n  mean  sd\nm       a  –  10    2\n"}},
 	} {
 		code, out, errs := cnsbench(t, "", tt.args...)
 		if code != exitOK || errs != "" || strings.Contains(out, "\x1b") {
@@ -39,26 +37,23 @@ func TestImportedStudy(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"show", "status"} {
-		_, out, errs := cnsbench(t, "", "study", command, dir, "--output", "json")
-		var got struct {
-			Importer string
-			Imported bool
-			Complete bool
-			Counts   struct{ Rows int }
-			Rows     []struct {
-				Levels []string
-				Median *float64
-			}
+	_, out, errs := cnsbench(t, "", "show", dir, "--output", "json")
+	var got struct {
+		Importer string
+		Imported bool
+		Complete bool
+		Counts   struct{ Rows int }
+		Rows     []struct {
+			Levels []string
+			Median *float64
 		}
-		if err := json.Unmarshal([]byte(out), &got); err != nil {
-			t.Fatalf("%v: %s%s", err, out, errs)
-		}
-		rows := map[string]int{"show": 2, "status": 0}[command]
-		if got.Importer != "csv" || !got.Imported || !got.Complete || got.Counts.Rows != 4 || len(got.Rows) != rows ||
-			rows > 0 && *got.Rows[0].Median != 2 {
-			t.Errorf("%s: %s", command, out)
-		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	if got.Importer != "csv" || !got.Imported || !got.Complete || got.Counts.Rows != 4 || len(got.Rows) != 2 ||
+		*got.Rows[0].Median != 2 {
+		t.Errorf("%s", out)
 	}
 }
 
@@ -70,7 +65,7 @@ func TestImportedRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"study", "add-occasion", dir}, {"study", "merge", "a=" + dir, "b=" + dir, "--out", filepath.Join(dir, "out")},
 		{"study", "schedule", dir, "--at", "daily 22:00"}, {"study", "run", "x.yaml", "--out", dir},
-		{"study", "schedule", "x.yaml", "--study", dir, "--at", "daily 22:00"}, {"show", dir}, {"report", dir},
+		{"study", "schedule", "x.yaml", "--study", dir, "--at", "daily 22:00"},
 		{"export", dir, "--format", "csv"}, {"verify", dir}, {"cleanup", dir}, {"reproduce", dir},
 		{"object", "cleanup", dir},
 	} {
@@ -81,8 +76,8 @@ func TestImportedRefused(t *testing.T) {
 		}
 	}
 	for says, args := range map[string][]string{
-		"it has no record of the resources used": {"study", "show", dir, "--prices", prices},
-		"needs no more trials":                   {"study", "status", dir, "--output", "csv"},
+		"compare has what its trials cost": {"show", dir, "--prices", prices},
+		"name one of its trials":           {"show", "--events", dir},
 	} {
 		if code, _, errs := cnsbench(t, "", args...); code != exitUsage || !strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d, %s", args, code, errs)

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -12,37 +11,31 @@ import (
 
 func newStudyMerge(s *streams) *cobra.Command {
 	var out string
-	var names []string
 	c := &cobra.Command{
-		Use: "merge DIR DIR [DIR…] --out DIR", Short: "Make one study of the same study on several clusters",
+		Use: "merge [NAME=]DIR [NAME=]DIR… --out DIR", Short: "Make one study of the same study on several clusters",
 		Long: `Makes one study of studies with the same design that were run on different
-clusters. The clusters are one more factor. Bundles are copied; the studies are not
-changed.`,
-		Example: "  cnsbench study merge east west --out both",
+clusters. The clusters are one more factor, with the names of the directories, or NAME.
+Bundles are copied; the studies are not changed.`,
+		Example: "  cnsbench study merge east=out/1 west=out/2 --out both",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("--out is missing: the directory of the merged study")
 			}
-			if len(names) == 0 {
-				for _, dir := range args {
-					names = append(names, filepath.Base(filepath.Clean(dir)))
-				}
+			var names, dirs []string
+			for _, arg := range args {
+				name, dir := labelled(arg)
+				names, dirs = append(names, name), append(dirs, dir)
 			}
-			if len(names) != len(args) {
-				return fmt.Errorf("%d names for %d studies: want one for each in --names", len(names), len(args))
-			}
-			dir, err := study.Merge(out, args, names)
+			dir, err := study.Merge(out, dirs, names)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(s.err, "%s has %s of %s\n", out, count(len(dir.Trials), "trial"),
 				count(len(dir.Occasions), "occasion"))
-			var f studyFlags
-			return f.show(s, dir)
+			return showStudy(s, "text", dir)
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "directory of the merged study")
-	c.Flags().StringSliceVar(&names, "names", nil, "names of the clusters, in order (default those of the directories)")
 	return c
 }

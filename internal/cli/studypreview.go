@@ -5,7 +5,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
 	"github.com/cnsbench/cnsbench/internal/visible"
@@ -40,39 +39,31 @@ func (f *studyFlags) previewNext(s *streams, d *study.Design, rooms []*storagedi
 }
 
 func (f *studyFlags) printPreview(s *streams, d *study.Design, rooms []*storagedir.Room, drawn bool) error {
-	if f.run.output == "json" {
-		return quietPipe(writeJSON(s.out, previewOf(d, rooms)))
-	}
-	if f.run.output == "csv" {
-		return writeCSV(s.out, trialTable(d))
-	}
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	return s.print(f.run.output, previewOf(d, rooms), listTable(d.Trials, func(t *study.Trial) []any {
+		return []any{t.Name, d.Cells[t.Cell].Name(), int64(t.Repetition), int64(t.Occasion), int64(t.Block),
+			strings.Join(t.Set, " ")}
+	}, "trial", "cell", "repetition", "occasion", "block", "set"), func() error {
+		return writePreview(s.out, d, rooms, drawn)
+	})
+}
+
+func writePreview(out io.Writer, d *study.Design, rooms []*storagedir.Room, drawn bool) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, t := range d.Trials {
 		visible.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
 	}
 	if err := w.Flush(); err != nil {
-		return quietPipe(err)
+		return err
 	}
 	order := d.Order.String()
 	if drawn {
 		order += " (drawn for this preview: a study without a seed draws its order when it starts)"
 	}
-	visible.Fprintf(s.out, "order of trials: %s\n", order)
-	printRooms(s.out, d, rooms)
-	visible.Fprintf(s.out, "%s, %s; nothing was created\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
-	return nil
-}
-
-// trialTable has a row for each trial, in their order.
-func trialTable(d *study.Design) *table.Table {
-	var rows [][]any
-	for i := range d.Trials {
-		t := &d.Trials[i]
-		rows = append(rows, []any{t.Name, d.Cells[t.Cell].Name(), int64(t.Repetition), int64(t.Occasion), int64(t.Block),
-			strings.Join(t.Set, " ")})
-	}
-	return tableOf([]table.Column{{Name: "trial"}, {Name: "cell"}, {Name: "repetition", Type: table.Int},
-		{Name: "occasion", Type: table.Int}, {Name: "block", Type: table.Int}, {Name: "set"}}, rows)
+	visible.Fprintf(out, "order of trials: %s\n", order)
+	printRooms(out, d, rooms)
+	_, err := visible.Fprintf(out, "%s, %s; nothing was created\n", count(len(d.Cells), "cell"),
+		count(len(d.Trials), "trial"))
+	return err
 }
 
 // printRooms prints what the volumes of each cell request of the storage directory. Trials run one after another, so

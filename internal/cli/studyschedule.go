@@ -24,11 +24,9 @@ import (
 // scheduleFlags are those of study schedule.
 type scheduleFlags struct {
 	studyFlags
-	at, excluded []string
-	upTo         int
-	study        string
-	account      string
-	claim        string
+	end                   endFlags
+	at                    []string
+	study, account, claim string
 }
 
 func newStudySchedule(s *streams) *cobra.Command {
@@ -56,8 +54,7 @@ timer of systemd, run cnsbench study add-occasion DIR --up-to N.`,
 	fl.Lookup("out").Usage = "directory to write the files into (default the standard output)"
 	fl.StringArrayVar(&f.at, "at", nil, "DAYS HH:MM, such as 'Mon..Fri 10:30', 'Sat,Sun 03:00' or 'daily 22:00'; may be "+
 		"repeated (default Tue 10:30, Thu 02:30, Sat 14:30)")
-	fl.StringArrayVar(&f.excluded, "exclude-date", nil, "YYYY-MM-DD: a date without an occasion; may be repeated")
-	fl.IntVar(&f.upTo, "up-to", 0, "number of occasions after which nothing is run (default the planned number)")
+	f.end.add(fl, "number of occasions after which nothing is run (default the planned number)")
 	fl.StringVar(&f.study, "study", "", "directory of a study that FILE begins (default cnsbench-study-NAME)")
 	fl.StringVar(&f.account, "service-account", "default", "ServiceAccount of the pods")
 	fl.StringVar(&f.claim, "claim", "", "PersistentVolumeClaim for the study")
@@ -159,21 +156,18 @@ func (f *scheduleFlags) task(s *streams, of *scheduled) (timetable.Task, error) 
 	if t.Zone != "" {
 		t.Command = append(t.Command, "--time-zone="+t.Zone)
 	}
-	if f.upTo < 0 {
-		return t, fmt.Errorf("invalid --up-to %d: want at least 1", f.upTo)
+	if err := f.end.check(); err != nil {
+		return t, err
 	}
-	if f.upTo == 0 && of.planned > 1 {
-		f.upTo = of.planned
+	if f.end.upTo == 0 && of.planned > 1 {
+		f.end.upTo = of.planned
 	}
-	if f.upTo > 0 {
-		t.Command = append(t.Command, fmt.Sprintf("--up-to=%d", f.upTo))
+	if f.end.upTo > 0 {
+		t.Command = append(t.Command, fmt.Sprintf("--up-to=%d", f.end.upTo))
 	} else {
 		fmt.Fprintln(s.err, "warning: the study plans one occasion, so the schedule has no end; --up-to gives one")
 	}
-	for _, date := range f.excluded {
-		if _, err := time.Parse(time.DateOnly, date); err != nil {
-			return t, fmt.Errorf("invalid --exclude-date %q: want YYYY-MM-DD", date)
-		}
+	for _, date := range f.end.excluded {
 		t.Command = append(t.Command, "--exclude-date="+date)
 	}
 	return t, nil

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -18,63 +16,44 @@ import (
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/report/html"
-	"github.com/cnsbench/cnsbench/internal/report/markdown"
 	"github.com/cnsbench/cnsbench/internal/study"
 	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
-func (f *studyFlags) show(s *streams, dir *study.Dir) error { return f.showWithCost(s, dir, "") }
-
-// showWithCost shows the table of a study, and what its trials cost: with a file of prices, or those it records.
-func (f *studyFlags) showWithCost(s *streams, dir *study.Dir, prices string) error {
+// showStudy shows the table of a study.
+func showStudy(s *streams, output string, dir *study.Dir) error {
 	if dir.Search != nil {
 		found, err := dir.Found()
 		if err != nil {
 			return failed(err)
 		}
-		return showFindMax(s, f.run.output, found)
+		return showFindMax(s, output, found)
 	}
-	given, err := readPrices(prices)
-	if err != nil {
-		return err
-	}
-	p, err := pricesOf(dir, given)
-	if err != nil {
-		return err
-	}
-	t, err := dir.Table()
+	t, sweeps, causes, err := partsOf(dir)
 	if err != nil {
 		return failed(err)
 	}
-	sweeps, err := dir.Sweeps()
-	if err != nil {
-		return failed(err)
+	value := struct {
+		*study.Table
+		SweepNote string        `json:"sweepNote"`
+		Sweeps    []sweep.Sweep `json:"sweeps"`
+		// Causes say what took the time of operations, for each action and cell.
+		Causes []study.CellCauses `json:"causes,omitempty"`
+	}{t, sweep.Note, sweeps, causes}
+	return s.print(output, value, func() *table.Table { return valueTable(t) }, func() error {
+		return errors.Join(writeTable(s.out, t), writeSentences(s.out, sweeps), writeCauses(s.out, causes))
+	})
+}
+
+// partsOf are the parts of what is shown of a study.
+func partsOf(dir *study.Dir) (t *study.Table, sweeps []sweep.Sweep, causes []study.CellCauses, err error) {
+	if t, err = dir.Table(); err == nil {
+		sweeps, err = dir.Sweeps()
 	}
-	causes, err := dir.Causes()
-	if err != nil {
-		return failed(err)
+	if err == nil {
+		causes, err = dir.Causes()
 	}
-	costs, err := costsOf(dir, p)
-	if err != nil {
-		return failed(err)
-	}
-	if f.run.output == "json" {
-		return quietPipe(writeJSON(s.out, struct {
-			*study.Table
-			SweepNote string        `json:"sweepNote"`
-			Sweeps    []sweep.Sweep `json:"sweeps"`
-			// Causes say what took the time of operations, for each action and cell.
-			Causes []study.CellCauses `json:"causes,omitempty"`
-			Costs  []cellCost         `json:"costs,omitempty"`
-		}{t, sweep.Note, sweeps, causes, costs}))
-	}
-	if f.run.output == "csv" {
-		return writeCSV(s.out, valueTable(t))
-	}
-	if err := errors.Join(writeTable(s.out, t), writeCosts(s.out, costs)); err != nil {
-		return quietPipe(err)
-	}
-	return quietPipe(errors.Join(writeSentences(s.out, sweeps), writeCauses(s.out, causes)))
+	return t, sweeps, causes, err
 }
 
 // writeCauses prints what took the time of the operations in each cell.
@@ -117,46 +96,6 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 	return nil
 }
 
-func newStudyReport(s *streams) *cobra.Command {
-	var out, output string
-	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study, or of an imported one",
-		Long: `Writes the report of a study, or of an imported one: one HTML file that needs no
-network, or with --output markdown its tables and sentences, for an issue or a pull
-request.`,
-		Args: cobra.ExactArgs(1),
-		Example: `  cnsbench study report --out study.html cnsbench-study-attach-new
-  cnsbench study report --output markdown -o - cnsbench-study-attach-new`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			page, err := pageOfStudy(args[0])
-			if err != nil {
-				return err
-			}
-			write := func(w io.Writer) error { return html.WriteStudy(w, page) }
-			if output == "markdown" {
-				write = func(w io.Writer) error { return markdown.WriteStudy(w, page) }
-			}
-			if out == "-" {
-				return quietPipe(write(s.out))
-			}
-			if out == "" {
-				out, err = filepath.Join(args[0], reportFiles[output]), bounded.Dir(args[0]).Replace(reportFiles[output], write)
-			} else {
-				err = writeFile(cmd.Context(), out, write)
-			}
-			if err != nil {
-				return failed(err)
-			}
-			visible.Fprintf(s.out, "report: %s\n", out)
-			return nil
-		}}
-	c.Flags().StringVarP(&out, "out", "o", "",
-		"file of the report; - for standard output (default DIR/report.html, or report.md with --output markdown)")
-	c.Flags().StringVar(&output, "output", outputsOfReport[0], "")
-	outputValues(c, &output, outputsOfReport...)
-	outIsFile(c)
-	return c
-}
-
 // pageOfStudy is the data of the report of a study, or of an imported one.
 func pageOfStudy(dir string) (*html.Study, error) {
 	if imported.Is(dir) {
@@ -174,10 +113,7 @@ func pageOfStudy(dir string) (*html.Study, error) {
 func boxesOf(t *study.Table) []html.BoxPlot {
 	b := observation.NewBuilder(t.Factors, "", "")
 	for i := range t.Rows {
-		var levels []string
-		for _, l := range t.Rows[i].Levels {
-			levels = append(levels, l.Value)
-		}
+		levels := levelValues(t.Rows[i].Levels)
 		for j, v := range t.Rows[i].Values {
 			for _, x := range v.Trials {
 				r := observation.Row{Levels: levels, Metric: observation.Metric{Name: t.Responses[j], Unit: v.Unit}}
@@ -214,15 +150,7 @@ func reportStudy(dir *study.Dir) error {
 
 // studyPage is the data of the report of a study.
 func studyPage(dir *study.Dir) (*html.Study, error) {
-	t, err := dir.Table()
-	if err != nil {
-		return nil, err
-	}
-	sweeps, err := dir.Sweeps()
-	if err != nil {
-		return nil, err
-	}
-	causes, err := dir.Causes()
+	t, sweeps, causes, err := partsOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -234,12 +162,9 @@ func studyPage(dir *study.Dir) (*html.Study, error) {
 		if n := len(page.Causes); n == 0 || page.Causes[n-1].Action != c.Action {
 			page.Causes = append(page.Causes, html.StudyCauses{Action: c.Action})
 		}
-		row := html.CauseRow{Trials: c.Trials, Times: c.Times(), StandsOut: c.Sentence}
-		for _, l := range c.Levels {
-			row.Levels = append(row.Levels, l.Value)
-		}
 		of := &page.Causes[len(page.Causes)-1]
-		of.Rows = append(of.Rows, row)
+		of.Rows = append(of.Rows, html.CauseRow{Levels: levelValues(c.Levels), Trials: c.Trials, Times: c.Times(),
+			StandsOut: c.Sentence})
 	}
 	for _, r := range t.Rows {
 		page.Rows = append(page.Rows, html.StudyRow{Cells: r.Cells()})
@@ -247,39 +172,8 @@ func studyPage(dir *study.Dir) (*html.Study, error) {
 	return page, nil
 }
 
-func newStudyShow(s *streams) *cobra.Command {
-	var f studyFlags
-	var prices string
-	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell",
-		Long: `Shows the median and the range of each metric, a row for each cell; of an imported
-study also where it is from.`,
-		Args:    cobra.ExactArgs(1),
-		Example: "  cnsbench study show cnsbench-study-attach-new",
-		RunE: func(_ *cobra.Command, args []string) error {
-			switch {
-			case imported.Is(args[0]) && prices != "":
-				return fmt.Errorf("--prices: %s is imported: it has no record of the resources used", args[0])
-			case imported.Is(args[0]):
-				return showImported(s, f.run.output, args[0])
-			}
-			dir, err := study.Open(args[0])
-			if err != nil {
-				return err
-			}
-			return f.showWithCost(s, dir, prices)
-		}}
-	pricesFlag(c, &prices, recordedPrices)
-	outputFlag(c, &f.run.output, "csv")
-	return c
-}
-
 // valueTable has a row for each response of each cell.
 func valueTable(t *study.Table) *table.Table {
-	columns := levelColumns(t.Factors)
-	columns = append(columns, table.Column{Name: "response"}, table.Column{Name: "unit"},
-		table.Column{Name: "n", Type: table.Int}, table.Column{Name: "median", Type: table.Float},
-		table.Column{Name: "min", Type: table.Float}, table.Column{Name: "max", Type: table.Float},
-		table.Column{Name: "at_least", Type: table.Bool}, table.Column{Name: "infinite", Type: table.Int})
 	var rows [][]any
 	for i := range t.Rows {
 		for j := range t.Rows[i].Values {
@@ -288,15 +182,8 @@ func valueTable(t *study.Table) *table.Table {
 				known(v.Min), known(v.Max), v.AtLeast, int64(v.Infinite)))
 		}
 	}
-	return tableOf(columns, rows)
-}
-
-// levelColumns has a column for each factor, and levelCells its level.
-func levelColumns(factors []string) (columns []table.Column) {
-	for _, f := range factors {
-		columns = append(columns, table.Column{Name: f})
-	}
-	return columns
+	return tableOf(rows, slices.Concat(t.Factors, []string{"response", "unit", "n", "median", "min", "max", "at_least",
+		"infinite"})...)
 }
 
 func levelCells(levels []study.Level) (cells []any) {

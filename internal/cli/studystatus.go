@@ -9,53 +9,19 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/cnsbench/cnsbench/internal/export/table"
-	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/study"
 	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
-func newStudyStatus(s *streams) *cobra.Command {
-	var output, hours string
-	c := &cobra.Command{
-		Use: "status DIR", Short: "Show how far a study is, how precise it is and what it lacks",
-		Long: `Shows the finished and remaining trials of each occasion with the estimated time
-left, which kinds of days and hours the occasions cover, the 95 % interval of the
-median of each metric and cell, and how many more blocks or occasions it needs to
-be as narrow as the metric's margin (5 % without one). --output csv has a row for
-each metric and cell. An imported study is complete: its origin and counts are shown.`,
-		Example: "  cnsbench study status cnsbench-study-attach-new",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := study.ParseOfficeHours(hours)
-			if err != nil {
-				return err
-			}
-			if imported.Is(args[0]) {
-				return importedStatus(s, output, args[0])
-			}
-			dir, err := study.Open(args[0])
-			if err != nil {
-				return err
-			}
-			status, err := dir.Status(h)
-			if err != nil {
-				return failed(err)
-			}
-			switch output {
-			case "json":
-				return quietPipe(writeJSON(s.out, status))
-			case "csv":
-				return writeCSV(s.out, precisionTable(dir.Factors, status))
-			}
-			return quietPipe(writeStatus(s.out, status))
-		},
+// showStatus says how far a study is, how precise it is and what it lacks.
+func showStatus(s *streams, output string, dir *study.Dir) error {
+	status, err := dir.Status()
+	if err != nil {
+		return failed(err)
 	}
-	outputFlag(c, &output, "csv")
-	c.Flags().StringVar(&hours, "office-hours", "8-18", "FROM-TO: full hours of weekdays, local time of the occasion")
-	return c
+	return s.print(output, status, func() *table.Table { return precisionTable(dir.Factors, status) },
+		func() error { return writeStatus(s.out, status) })
 }
 
 func writeStatus(out io.Writer, s *study.Status) error {
@@ -132,11 +98,6 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 
 // precisionTable has a row for each metric and cell.
 func precisionTable(factors []string, s *study.Status) *table.Table {
-	columns := append(levelColumns(factors), table.Column{Name: "response"}, table.Column{Name: "unit"},
-		table.Column{Name: "direction"}, table.Column{Name: "n", Type: table.Int},
-		table.Column{Name: "median", Type: table.Float}, table.Column{Name: "wanted_half_width", Type: table.Float},
-		table.Column{Name: "half_width", Type: table.Float}, table.Column{Name: "occasion_half_width", Type: table.Float},
-		table.Column{Name: "needed"})
 	var rows [][]any
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
@@ -146,7 +107,8 @@ func precisionTable(factors []string, s *study.Status) *table.Table {
 				known(c.Median), m.Wanted, known(c.HalfWidth), known(c.OccasionHalfWidth), neededText(c, m.Wanted)))
 		}
 	}
-	return tableOf(columns, rows)
+	return tableOf(rows, slices.Concat(factors, []string{"response", "unit", "direction", "n", "median",
+		"wanted_half_width", "half_width", "occasion_half_width", "needed"})...)
 }
 
 // writePrecision prints the interval of each response and cell, and what more is needed.

@@ -70,13 +70,9 @@ a trace. --output csv has a row for each figure.`,
 				return err
 			}
 			stats := fit.Describe(trace.After(records, int64(skip)))
-			switch output {
-			case "json":
-				return writeJSON(s.out, stats)
-			case "csv":
-				return writeCSV(s.out, statsTable(stats))
-			}
-			return printStats(s.out, stats)
+			return s.print(output, stats, func() *table.Table { return statsTable(stats) }, func() error {
+				return printStats(s.out, stats)
+			})
 		},
 	}
 	maxSizeFlag(c, s)
@@ -137,8 +133,7 @@ func statsTable(s fit.Stats) *table.Table {
 		add("dependency", d.Op, d.On, "n", float64(d.N), "")
 		add("dependency", d.Op, d.On, "within", float64(d.Within), "")
 	}
-	return tableOf([]table.Column{{Name: "of"}, {Name: "operation"}, {Name: "kind"}, {Name: "figure"},
-		{Name: "value", Type: table.Float}, {Name: "unit"}}, rows)
+	return tableOf(rows, "of", "operation", "kind", "figure", "value", "unit")
 }
 
 // traceFigure is a figure of a trace; a count has no unit.
@@ -243,7 +238,7 @@ func newTraceSample(s *streams) *cobra.Command {
 	o := sample.Defaults()
 	var out string
 	c := &cobra.Command{
-		Use: "sample", Short: "Generate a trace of a cluster in equilibrium",
+		Use: "sample", Short: "Generate a trace of a cluster in equilibrium", Hidden: true, // of examples
 		Long: `Generates a trace of hosts whose containers, with a volume each, arrive at random and
 have random lifetimes (Weibull). The defaults are those of
 examples/traces/churn.csv.gz: 1000 hosts with 30 containers and a mean lifetime of 5
@@ -262,12 +257,7 @@ minutes; by Little's law N/E[T] = 1000·30/300 s = 100 arrivals per second.`,
 	f.StringVarP(&out, "out", "o", "-", traceFileUsage)
 	outIsFile(c)
 	f.IntVar(&o.Hosts, "hosts", o.Hosts, "number of hosts")
-	f.IntVar(&o.PerHost, "containers", o.PerHost, "containers of a host, on average")
-	f.DurationVar(&o.Mean, "lifetime", o.Mean, "mean lifetime of a container")
-	f.Float64Var(&o.Shape, "shape", o.Shape, "shape of the Weibull distribution of lifetimes; 1: exponential")
 	f.DurationVar(&o.Length, "length", o.Length, "length of the trace")
-	f.Float64Var(&o.Snapshots, "snapshots", o.Snapshots, "share of the volumes with a snapshot")
-	f.DurationVar(&o.SnapshotMean, "snapshot-lifetime", o.SnapshotMean, "mean lifetime of a snapshot")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of the generator")
 	return c
 }

@@ -12,7 +12,7 @@ func TestUnknownCommands(t *testing.T) {
 		{"xyzzy", `unknown command "xyzzy" for "cnsbench" (see cnsbench --help)`},
 		{"study rnu", `unknown command "rnu" for "cnsbench study" (did you mean "run"?)`},
 		{"study --help-me rnu", `unknown command "rnu"`},
-		{"object xyzzy", `unknown command "xyzzy" for "cnsbench object" (there are: cleanup, lint, null-server, run,`},
+		{"object xyzzy", `unknown command "xyzzy" for "cnsbench object" (there are: cleanup, null-server, run,`},
 		{"help stud", `unknown command "stud"`},
 		{"help study rnu", `unknown command "rnu" for "cnsbench study"`},
 		{"completion fisch", `(did you mean "fish"?)`},
@@ -43,7 +43,7 @@ func TestGivenTwice(t *testing.T) {
 		{"import csv x --out a --factor f --value v --unit a --unit b", `--unit is given twice`},
 		{"compare x --output json --output csv", `--output is given twice`},
 		{"import csv no-such-file --out a --out a --factor f --factor g --value v --value w", "no such file"},
-		{"csi-driver --backend no-such --node a=/a --node b=/b", `"no-such"`},
+		{"csi driver --backend no-such --node a=/a --node b=/b", `"no-such"`},
 		{"scorecard --attributes-class a=b --attributes-class c=d --output no-such", "no-such"},
 	} {
 		code, out, errs := call(strings.Fields(tt.args)...)

@@ -131,25 +131,17 @@ func printVerified(s *streams, output string, all []verified) error {
 			bad++
 		}
 	}
-	switch output {
-	case "json":
-		if err := writeJSON(s.out, all); err != nil {
-			return quietPipe(err)
-		}
-	case "csv":
-		if err := writeCSV(s.out, verifiedTable(all)); err != nil {
-			return err
-		}
-	default:
+	err := s.print(output, all, func() *table.Table { return verifiedTable(all) }, func() error {
 		w := &visible.Writer{To: s.out}
 		for i := range all {
 			all[i].print(w)
 		}
-	}
-	if bad > 0 {
+		return nil
+	})
+	if err == nil && bad > 0 {
 		return failed(fmt.Errorf("%s of %d not verified", count(bad, "bundle"), len(all)))
 	}
-	return nil
+	return err
 }
 
 // verifiedTable has a row for each bundle, and for each file that is not as in the manifest.
@@ -168,9 +160,7 @@ func verifiedTable(all []verified) *table.Table {
 			rows = append(rows, []any{v.Bundle, false, p.What, p.Path, nil, nil, nil, nil})
 		}
 	}
-	return tableOf([]table.Column{{Name: "bundle"}, {Name: "ok", Type: table.Bool}, {Name: "problem"}, {Name: "path"},
-		{Name: "files", Type: table.Int}, {Name: "bytes", Type: table.Int}, {Name: "manifest_sha256"},
-		{Name: "ledger_open", Type: table.Int}}, rows)
+	return tableOf(rows, "bundle", "ok", "problem", "path", "files", "bytes", "manifest_sha256", "ledger_open")
 }
 
 func (v *verified) print(w io.Writer) {

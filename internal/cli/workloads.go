@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -20,19 +19,20 @@ import (
 
 func newWorkloads(s *streams) *cobra.Command {
 	c := &cobra.Command{Use: "workloads", Short: "List and show the built-in workloads, make and test your own"}
-	var output, showOutput string
-	list := &cobra.Command{Use: "list", Short: "List the built-in workloads and suites", Args: cobra.NoArgs,
-		Example: "  cnsbench workloads list",
-		RunE:    func(*cobra.Command, []string) error { return listWorkloads(s, output) }}
-	outputFlag(list, &output, "csv")
-	show := &cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload",
-		Long: `Shows the variables, metrics and manifests of a built-in workload. --output csv has a
-row for each variable.`,
-		Args:    cobra.ExactArgs(1),
-		Example: "  cnsbench workloads show fio",
-		RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0], showOutput) }}
-	outputFlag(show, &showOutput, "csv")
-	c.AddCommand(list, show, newWorkloadsNew(s), newWorkloadsTest(s), newWorkloadsProfile(s))
+	var output string
+	show := &cobra.Command{Use: "show [NAME]", Short: "List the built-in workloads and suites, or show one workload",
+		Long: `Lists the built-in workloads and suites; with NAME, shows the variables, metrics and
+manifests of a workload. --output csv has then a row for each variable.`,
+		Args:    cobra.MaximumNArgs(1),
+		Example: "  cnsbench workloads show\n  cnsbench workloads show fio",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listWorkloads(s, output)
+			}
+			return showWorkload(s, args[0], output)
+		}}
+	outputFlag(show, &output, "csv")
+	c.AddCommand(show, newWorkloadsNew(s), newWorkloadsTest(s), newWorkloadsProfile(s))
 	return c
 }
 
@@ -56,26 +56,21 @@ func listWorkloads(s *streams, output string) error {
 	for _, name := range suites() {
 		list = append(list, libraryItem{"suite", suitePrefix + name, describeSuite(name)})
 	}
-	widest := 0
-	var rows [][]any
-	for _, x := range list {
-		widest = max(widest, len(x.Name))
-		rows = append(rows, []any{x.Kind, x.Name, x.Description})
-	}
-	switch output {
-	case "json":
-		return writeJSON(s.out, list)
-	case "csv":
-		return writeCSV(s.out, tableOf([]table.Column{{Name: "kind"}, {Name: "name"}, {Name: "description"}}, rows))
-	}
-	width := terminalOptions(s.out).Width
-	for _, x := range list {
-		label := fmt.Sprintf("%-*s  ", widest, x.Name)
-		if _, err := io.WriteString(s.out, terminal.Hang(label, x.Description, width)); err != nil {
-			return quietPipe(err)
+	return s.print(output, list, listTable(list, func(x *libraryItem) []any {
+		return []any{x.Kind, x.Name, x.Description}
+	}, "kind", "name", "description"), func() error {
+		widest, width := 0, terminalOptions(s.out).Width
+		for _, x := range list {
+			widest = max(widest, len(x.Name))
 		}
-	}
-	return nil
+		for _, x := range list {
+			label := fmt.Sprintf("%-*s  ", widest, x.Name)
+			if _, err := io.WriteString(s.out, terminal.Hang(label, x.Description, width)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // summaryOf is the first line of an entry's description.
@@ -152,18 +147,9 @@ func showWorkload(s *streams, name, output string) error {
 		return fmt.Errorf("workload %q not found: want one of %s", name, strings.Join(library.Names(), ", "))
 	}
 	x := shown(e)
-	switch output {
-	case "json":
-		return writeJSON(s.out, x)
-	case "csv":
-		var rows [][]any
-		for _, v := range x.Variables {
-			rows = append(rows, []any{v.Name, known(v.Default), v.Default == nil, v.Type, v.Meaning})
-		}
-		return writeCSV(s.out, tableOf([]table.Column{{Name: "variable"}, {Name: "default"},
-			{Name: "required", Type: table.Bool}, {Name: "type"}, {Name: "meaning"}}, rows))
-	}
-	return x.print(s.out)
+	return s.print(output, x, listTable(x.Variables, func(v *shownVariable) []any {
+		return []any{v.Name, known(v.Default), v.Default == nil, v.Type, v.Meaning}
+	}, "variable", "default", "required", "type", "meaning"), func() error { return x.print(s.out) })
 }
 
 func (x *shownWorkload) print(out io.Writer) error {
@@ -177,7 +163,7 @@ func (x *shownWorkload) print(out io.Writer) error {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", v.Name, value, v.Meaning, v.Type)
 	}
 	if err := w.Flush(); err != nil {
-		return quietPipe(err)
+		return err
 	}
 	if len(x.Metrics) > 0 {
 		fmt.Fprint(out, "\nmetrics:\n")
@@ -186,11 +172,11 @@ func (x *shownWorkload) print(out io.Writer) error {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Kind, m.Better, m.Meaning)
 	}
 	if err := w.Flush(); err != nil {
-		return quietPipe(err)
+		return err
 	}
 	for _, p := range x.Parts {
 		if _, err := fmt.Fprintf(out, "\n--- %s\n%s\n", p.Name, strings.TrimRight(p.Text, "\n")); err != nil {
-			return quietPipe(err)
+			return err
 		}
 	}
 	return nil

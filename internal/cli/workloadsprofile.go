@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,18 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/trace/ioprofile"
 	"github.com/cnsbench/cnsbench/internal/workload/scaffold"
 )
 
 // profileFlags are those of cnsbench workloads profile.
 type profileFlags struct {
-	name, library, device, volume, print string
-	jobs, rounds                         int
-	seed                                 uint64
-	buffered                             bool
+	name, library, device, print string
+	jobs                         int
 }
+
+// profileSeed is that of the operations that are compared.
+const profileSeed = 42
 
 // profileReport is what workloads profile prints.
 type profileReport struct {
@@ -37,7 +35,6 @@ type profileReport struct {
 		InFlight int    `json:"inFlight,omitempty"`
 	} `json:"trace"`
 	Jobs        int                    `json:"jobs"`
-	Replayed    bool                   `json:"replayed"`
 	Comparisons []ioprofile.Comparison `json:"comparisons"`
 	Fits        bool                   `json:"fits"`
 	Entry       string                 `json:"entry,omitempty"`
@@ -56,41 +53,27 @@ as text or CSV; - is the standard input.
 
 Operations of the model are compared with those of the trace. The workload is written
 only if the Kolmogorov-Smirnov distances of sizes, gaps (times between operations) and
-offsets are at most 0.1 and the rates differ by at most 15 %. With --volume, fio also
-replays the trace and the model by turns on a file in that directory, and IOPS, p50 and
-p99 must differ by at most 15 % too.
+offsets are at most 0.1 and the rates differ by at most 15 %. To compare latencies, run
+the workload, and fio-iolog with the trace, on one volume.
 
 Exit status: 0 the workload was written, 1 the trace or the flags are wrong, 2 the trace
-does not fit or a replay failed, and nothing was written, 130 interrupted.`,
+does not fit, and nothing was written.`,
 		Example: `  cnsbench workloads profile trace.log --name orders
-  cnsbench workloads profile trace.log --name orders --volume /mnt/volume
   blkparse -i trace | cnsbench workloads profile - --name orders --device 8,0`,
+		RunE: func(_ *cobra.Command, args []string) error { return f.execute(s, args[0]) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.name, "name", "profile", "name of the workload")
 	fl.StringVar(&f.library, "library", ownLibrary, "folder of your workloads, which spec.library of a Benchmark names")
 	fl.StringVar(&f.device, "device", "", "device of a trace with several: 8,0 of blkparse, sda of biosnoop")
-	fl.StringVar(&f.volume, "volume", "", "directory on a volume for replays, best on the one that was recorded")
-	fl.IntVar(&f.rounds, "rounds", 3, "replays of the trace and of the model on --volume")
 	fl.IntVar(&f.jobs, "jobs", 0, "fio jobs that share the operations, each with one in flight (default as many as were "+
 		"in flight in the trace, or 1 if it has no latencies)")
-	fl.Uint64Var(&f.seed, "seed", 42, "seed of the operations that are compared")
-	fl.BoolVar(&f.buffered, "buffered", false, "replay through the page cache, not by direct I/O")
 	outputFlag(c, &f.print, "csv")
 	maxSizeFlag(c, s)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := untilInterrupt(cmd.Context())
-		defer stop()
-		err := f.execute(ctx, s, args[0])
-		if ctx.Err() != nil && err != nil {
-			return &exit{exitInterrupted, errors.New("interrupted: nothing was written")}
-		}
-		return err
-	}
 	return c
 }
 
-func (f *profileFlags) execute(ctx context.Context, s *streams, file string) error {
+func (f *profileFlags) execute(s *streams, file string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -108,29 +91,17 @@ func (f *profileFlags) execute(ctx context.Context, s *streams, file string) err
 	if r.Jobs == 0 {
 		r.Jobs = max(1, min(r.Trace.InFlight, maxJobs))
 	}
-	made := m.Generate(ioprofile.Limits{Seed: f.seed})
+	made := m.Generate(ioprofile.Limits{Seed: profileSeed})
 	r.Comparisons = ioprofile.CompareTraces(t.IOs, made)
-	direct := !f.buffered && m.Align >= 512
-	if f.volume != "" {
-		p := replays{dir: f.volume, jobs: r.Jobs, direct: direct, size: t.Span(), rounds: f.rounds}
-		list, err := p.compare(ctx, t.IOs, made)
-		if err != nil {
-			return failed(err)
-		}
-		r.Replayed, r.Comparisons = true, append(r.Comparisons, list...)
-	}
 	for _, c := range r.Comparisons {
 		r.Fits = r.Fits && c.Fits
 	}
-	return f.conclude(s, m, &r, direct)
+	return f.conclude(s, m, &r)
 }
 
 func (f *profileFlags) check() error {
-	switch {
-	case f.jobs < 0 || f.jobs > maxJobs:
+	if f.jobs < 0 || f.jobs > maxJobs {
 		return fmt.Errorf("invalid --jobs %d: want 1 to %d", f.jobs, maxJobs)
-	case f.rounds < 1 || f.rounds > 100:
-		return fmt.Errorf("invalid --rounds %d: want 1 to 100", f.rounds)
 	}
 	if err := scaffold.CheckName(f.name); err != nil {
 		return err
@@ -139,11 +110,19 @@ func (f *profileFlags) check() error {
 }
 
 // conclude prints the report and writes the entry if the trace fits.
-func (f *profileFlags) conclude(s *streams, m *ioprofile.Model, r *profileReport, direct bool) error {
+func (f *profileFlags) conclude(s *streams, m *ioprofile.Model, r *profileReport) error {
 	if r.Fits {
 		r.Entry = entryPaths(f.name, f.library)[0]
 	}
-	if err := r.write(s, f.print); err != nil {
+	// A distance is of two distributions: there is no figure of each.
+	csv := listTable(r.Comparisons, func(c *ioprofile.Comparison) []any {
+		of, profile := known(&c.Trace), known(&c.Profile)
+		if isDistance(*c) {
+			of, profile = nil, nil
+		}
+		return []any{c.Name, c.Unit, of, profile, c.Difference, c.Limit, c.Fits}
+	}, "figure", "unit", "trace", "profile", "difference", "limit", "fits")
+	if err := s.print(f.print, r, csv, func() error { return r.text(s) }); err != nil {
 		return err
 	}
 	quiet := *s
@@ -158,8 +137,9 @@ func (f *profileFlags) conclude(s *streams, m *ioprofile.Model, r *profileReport
 		return err
 	}
 	p := scaffold.Profile{Model: append(model, '\n'), FileSize: m.Span, Seconds: m.LengthNs / int64(time.Second),
-		Jobs: r.Jobs, Direct: direct, Description: fmt.Sprintf("Operations like those of a recorded trace (%s, %s in %v), "+
-			"made by a seed and replayed by fio.", r.Trace.Format, count(m.IOs, "operation"), r.length())}
+		Jobs: r.Jobs, Direct: m.Align >= minDirect,
+		Description: fmt.Sprintf("Operations like those of a recorded trace (%s, %s in %v), made by a seed and replayed by fio.",
+			r.Trace.Format, count(m.IOs, "operation"), r.length())}
 	files, err := p.Files(f.name)
 	if err != nil {
 		return err
@@ -169,31 +149,6 @@ func (f *profileFlags) conclude(s *streams, m *ioprofile.Model, r *profileReport
 
 func (r *profileReport) length() time.Duration {
 	return time.Duration(r.Trace.LengthNs).Round(time.Millisecond)
-}
-
-func (r *profileReport) write(s *streams, output string) error {
-	switch output {
-	case "json":
-		return writeJSON(s.out, r)
-	case "csv":
-		return writeCSV(s.out, r.table())
-	}
-	return r.text(s)
-}
-
-// table has a row for each comparison. A distance is of two distributions: there is no figure of each.
-func (r *profileReport) table() *table.Table {
-	var rows [][]any
-	for _, c := range r.Comparisons {
-		var of, profile any
-		if !isDistance(c) {
-			of, profile = c.Trace, c.Profile
-		}
-		rows = append(rows, []any{c.Name, c.Unit, of, profile, c.Difference, c.Limit, c.Fits})
-	}
-	return tableOf([]table.Column{{Name: "figure"}, {Name: "unit"}, {Name: "trace", Type: table.Float},
-		{Name: "profile", Type: table.Float}, {Name: "difference", Type: table.Float}, {Name: "limit", Type: table.Float},
-		{Name: "fits", Type: table.Bool}}, rows)
 }
 
 func (r *profileReport) text(s *streams) error {
@@ -212,24 +167,14 @@ func (r *profileReport) text(s *streams) error {
 			fmt.Fprintf(w, "%s\t\t\t%.3f\t%.1f\t%s\n", c.Name, c.Difference, c.Limit, fits)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%+.1f %%\t%.0f %%\t%s\n", c.Name, figure(c.Trace, c.Unit), figure(c.Profile, c.Unit),
-			100*c.Difference, 100*c.Limit, fits)
-	}
-	if !r.Replayed {
-		fmt.Fprintln(w, "\nLatencies were not compared: --volume DIR replays both.")
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%+.1f %%\t%.0f %%\t%s\n", c.Name, c.Trace, c.Profile, 100*c.Difference,
+			100*c.Limit, fits)
 	}
 	fmt.Fprintln(w)
 	return w.Flush()
 }
 
 func isDistance(c ioprofile.Comparison) bool { return c.Limit == ioprofile.MaxDistance }
-
-func figure(v float64, unit string) string {
-	if unit == "ns" {
-		return time.Duration(v).Round(time.Microsecond).String()
-	}
-	return fmt.Sprintf("%.4g", v)
-}
 
 // misfits names the figures that do not fit.
 func (r *profileReport) misfits() string {

@@ -40,8 +40,6 @@ func TestWorkloadsProfile(t *testing.T) {
 		{"name", iologOf(9, random), []string{"--name", "A"}, exitUsage, `invalid name "A"`},
 		{"built in", iologOf(9, random), []string{"--name", "fio"}, exitUsage, "built-in workload"},
 		{"jobs", iologOf(9, random), []string{"--jobs", "65"}, exitUsage, "invalid --jobs 65"},
-		{"rounds", iologOf(9, random), []string{"--rounds", "0"}, exitUsage, "invalid --rounds 0"},
-		{"no volume", iologOf(1000, random), []string{"--volume", "nowhere"}, exitFailed, "make a directory on --volume"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

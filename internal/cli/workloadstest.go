@@ -9,10 +9,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,9 +114,7 @@ func (f *entryFlags) execute(ctx context.Context, s *streams, name string) error
 			return err
 		}
 	}
-	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	survivePipes()
-	defer signal.Stop(t.signals)
+	defer listen(t.signals)()
 	if err := t.inDir(ctx); err != nil {
 		return err
 	}
@@ -147,17 +143,10 @@ func (t *entryTest) show(report *entrycheck.Report) error {
 	if report.Entry == "" {
 		report.Entry, report.Origin = t.entry.name, t.entry.origin
 	}
-	var err error
-	switch t.flags.print {
-	case "json":
-		err = writeJSON(t.out, report)
-	case "csv":
-		err = writeCSV(t.out, checkTable(report))
-	default:
-		err = report.Text(&visible.Writer{To: t.out})
-	}
-	if err := quietPipe(err); err != nil {
-		return failed(err)
+	if err := t.streams.print(t.flags.print, report, func() *table.Table { return checkTable(report) }, func() error {
+		return report.Text(&visible.Writer{To: t.out})
+	}); err != nil {
+		return err
 	}
 	if report.Failed > 0 {
 		return &exit{code: exitFailed}
@@ -174,9 +163,7 @@ func checkTable(r *entrycheck.Report) *table.Table {
 	for _, m := range r.Metrics {
 		rows = append(rows, []any{"metric", m.Name, nil, nil, nil, m.Unit, m.Kind, m.Better, m.Total, int64(m.Points)})
 	}
-	return tableOf([]table.Column{{Name: "kind"}, {Name: "name"}, {Name: "status"}, {Name: "message"}, {Name: "do"},
-		{Name: "unit"}, {Name: "metric_kind"}, {Name: "better"}, {Name: "total", Type: table.Bool},
-		{Name: "points", Type: table.Int}}, rows)
+	return tableOf(rows, "kind", "name", "status", "message", "do", "unit", "metric_kind", "better", "total", "points")
 }
 
 // setVars chooses the values of the variables, and refuses those of --vars that the entry cannot have.

@@ -15,18 +15,7 @@ type OfficeHours struct {
 	To   int `json:"to"`
 }
 
-// DefaultOfficeHours is used unless others are given.
-var DefaultOfficeHours = OfficeHours{8, 18}
-
-// ParseOfficeHours reads "8-18".
-func ParseOfficeHours(text string) (OfficeHours, error) {
-	var h OfficeHours
-	if n, err := fmt.Sscanf(text, "%d-%d", &h.From, &h.To); n != 2 || err != nil || h.From < 0 || h.To > 24 ||
-		h.From >= h.To || text != fmt.Sprintf("%d-%d", h.From, h.To) {
-		return h, fmt.Errorf("invalid office hours %q: want FROM-TO in full hours, such as 8-18", text)
-	}
-	return h, nil
-}
+var officeHours = OfficeHours{8, 18}
 
 // Coverage counts the occasions with a trial that started at such a time. An occasion may count in several.
 type Coverage struct {
@@ -40,7 +29,8 @@ type Coverage struct {
 }
 
 // coverageOf counts the occasions: starts has the local times at which the trials of each started.
-func coverageOf(starts [][]time.Time, h OfficeHours) Coverage {
+func coverageOf(starts [][]time.Time) Coverage {
+	h := officeHours
 	c := Coverage{OfficeHours: h, Missing: []string{}}
 	for _, occasion := range starts {
 		var weekday, weekend, in, out int

@@ -333,7 +333,7 @@ func failingProvider(t *testing.T, x *platform) {
 		t.Fatal(err)
 	}
 	run(2, 9)
-	s, err := dir.Status(DefaultOfficeHours)
+	s, err := dir.Status()
 	if err != nil || s.Done != 12 || s.Of != 18 || s.Failed != 6 || s.Metrics[0].Cells[0].Problem != "no values" {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -125,7 +125,7 @@ const (
 const defaultWanted = 0.05
 
 // Status reads the state of the study from its bundles.
-func (d *Dir) Status(hours OfficeHours) (*Status, error) {
+func (d *Dir) Status() (*Status, error) {
 	table, err := d.Table()
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (d *Dir) Status(hours OfficeHours) (*Status, error) {
 		s.Done, s.Of, s.Failed = s.Done+o.Done, s.Of+o.Of, s.Failed+o.Failed
 		starts, took = append(starts, o.starts), append(took, o.took...)
 	}
-	s.Coverage, s.Warnings = coverageOf(starts, hours), append(sameDay(s.Occasions), unsteady(s.WarmUps)...)
+	s.Coverage, s.Warnings = coverageOf(starts), append(sameDay(s.Occasions), unsteady(s.WarmUps)...)
 	planned := (s.PlannedOccasions - d.OccasionCount()) * d.Blocks
 	s.PlannedTrials = s.Of + planned*len(d.Cells)
 	s.LeftNs = d.left(took, 0)

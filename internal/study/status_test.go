@@ -37,24 +37,11 @@ func TestCoverage(t *testing.T) {
 			Coverage{Weekdays: 1, Weekends: 1, InOffice: 1, OutOfOffice: 1, Missing: []string{}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.OfficeHours = DefaultOfficeHours
-			if diff := cmp.Diff(tt.want, coverageOf(tt.starts, DefaultOfficeHours)); diff != "" {
+			tt.want.OfficeHours = officeHours
+			if diff := cmp.Diff(tt.want, coverageOf(tt.starts)); diff != "" {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestParseOfficeHours(t *testing.T) {
-	for text, want := range map[string]OfficeHours{"8-18": {8, 18}, "0-24": {0, 24}} {
-		if got, err := ParseOfficeHours(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "8", "18-8", "8-25", "-1-8", "8-18x", "08-18"} {
-		if got, err := ParseOfficeHours(text); err == nil {
-			t.Errorf("%q was taken as %v", text, got)
-		}
 	}
 }
 
@@ -99,7 +86,7 @@ func TestStatus(t *testing.T) {
 	if _, err := dir.AddOccasion(Occasion{Begun: x.now, Zone: "UTC"}); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := dir.Status(DefaultOfficeHours); err != nil || s.Done != 32 || s.Of != 64 || s.PlannedTrials != 128 ||
+	if s, err := dir.Status(); err != nil || s.Done != 32 || s.Of != 64 || s.PlannedTrials != 128 ||
 		time.Duration(*s.LeftNs) != 8*(1+2+2+3)*time.Minute ||
 		time.Duration(*s.PlannedLeftNs) != 3*8*(1+2+2+3)*time.Minute {
 		t.Fatalf("%+v, %v", s, err)
@@ -107,7 +94,7 @@ func TestStatus(t *testing.T) {
 	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	s, err := dir.Status(DefaultOfficeHours)
+	s, err := dir.Status()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +133,7 @@ func checkPrecision(t *testing.T, s *Status) {
 // TestStatusOfFew: without trials, with infinite values, and of a study of an earlier version, nothing is made up.
 func TestStatusOfFew(t *testing.T) {
 	dir := &Dir{Path: t.TempDir(), Design: designOf(t, occasions)}
-	s, err := dir.Status(DefaultOfficeHours)
+	s, err := dir.Status()
 	if err != nil || s.LeftNs != nil || s.Done != 0 || s.Of != 9 || len(s.Occasions) != 1 ||
 		!s.Occasions[0].Begun.IsZero() {
 		t.Fatalf("%+v, %v", s, err)
@@ -200,7 +187,7 @@ func TestDays(t *testing.T) {
 		}
 		x.fails = ""
 	}
-	s, err := dir.Status(DefaultOfficeHours)
+	s, err := dir.Status()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -233,7 +233,7 @@ func (s *Server) study(_ context.Context, in *idInput) (*body[StudyState], error
 			Occasion: t.Occasion, Block: t.Block})
 	}
 	if d.Search == nil {
-		if st.Status, err = d.Status(study.DefaultOfficeHours); err != nil {
+		if st.Status, err = d.Status(); err != nil {
 			return nil, problem(err)
 		}
 	}

@@ -87,7 +87,7 @@ func (e *env) bareCreations(ctx context.Context, length time.Duration) (c creati
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	socket := filepath.Join(dir, "csi.sock")
-	stop, err := e.background(ctx, nil, func() bool { _, err := os.Stat(socket); return err == nil }, "csi-driver",
+	stop, err := e.background(ctx, nil, func() bool { _, err := os.Stat(socket); return err == nil }, "csi", "driver",
 		"--backend", "null", "--base-dir", dir, "--socket", socket, "--truth-log", filepath.Join(dir, "truth.jsonl"))
 	if err != nil {
 		return c, err

@@ -434,7 +434,7 @@ func (b *box) perform(args []string, kills string) result {
 	}
 	l := b.start(b.cnsbench(), args...)
 	l.reaches("running")
-	if err := syscall.Kill(l.child("csi-driver", "--backend "+kills), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(l.child("csi driver", "--backend "+kills), syscall.SIGKILL); err != nil {
 		b.Fatal(err)
 	}
 	return l.wait()

@@ -113,7 +113,7 @@ func killDriver(b *box, r *rand.Rand, _ int) {
 	}
 	l := b.startRun(busy(backend))
 	l.reaches([]string{"setting up", "running"}[r.IntN(2)])
-	pid := l.child("csi-driver", "--backend "+backend)
+	pid := l.child("csi driver", "--backend "+backend)
 	b.wait(within(r, 2*time.Second))
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		b.Fatal(err)
@@ -314,7 +314,7 @@ func killStudy(b *box, r *rand.Rand, kills int) {
 			b.run("verify", trial).wants(b, 0)
 		}
 		if _, err := os.Stat(b.in("study", "study.json")); err == nil {
-			b.run("study", "show", b.in("study")).wants(b, 0)
+			b.run("show", b.in("study")).wants(b, 0)
 		} else if !errors.Is(err, os.ErrNotExist) {
 			b.Error(err)
 		}

@@ -25,14 +25,14 @@ func TestCommands(t *testing.T) {
 	}{
 		{"validate " + quickstart, 0, []string{"quickstart is valid", "2 actions", "1 rate"}},
 		{"run --dry-run " + quickstart, 0, []string{"volumes", "3", "snapshots", "nothing was created"}},
-		{"workloads list", 0, []string{"fio", "idle", "write-once"}},
+		{"workloads show", 0, []string{"fio", "idle", "write-once"}},
 		{"workloads show fio", 0, []string{"iodepth", "kind: Pod", "(required)"}},
 		{"workloads show foi", 1, nil},
 		{"version", 0, []string{"cnsbench ", "bundle format"}},
 		{"completion bash", 0, []string{"__start_cnsbench"}},
 		{"completion zsh", 0, []string{"compdef"}},
 		{"completion fish", 0, []string{"complete -c cnsbench"}},
-		{"help", 0, []string{"run", "validate", "render", "show", "report", "cleanup", "workloads", "csi-driver",
+		{"help", 0, []string{"run", "validate", "show", "report", "cleanup", "workloads", "csi",
 			"doctor", "version"}},
 		{"run --help", 0, []string{"Exit status", "130"}},
 		{"show nowhere", 1, nil},
@@ -45,8 +45,8 @@ func TestCommands(t *testing.T) {
 		{"cleanup nowhere", 1, nil},
 		{"cleanup .", 1, nil},
 		{"cleanup --run nowhere", 1, nil},
-		{"csi-driver --backend null", 1, nil},
-		{"csi-driver --backend nul --socket x --base-dir y", 1, nil},
+		{"csi driver --backend null", 1, nil},
+		{"csi driver --backend nul --socket x --base-dir y", 1, nil},
 	}
 	for _, tt := range tests {
 		t.Run(strings.ReplaceAll(tt.args, module+"/", ""), func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestRendered(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			b := newBox(t)
-			text := b.run("render", file).wants(t, 0).stdout
+			text := b.run("validate", "--render", file).wants(t, 0).stdout
 			again := b.write("again.yaml", text)
 			b.run("validate", again).wants(t, 0)
 			// Others use the disk too: there may be room the first time and not the second.

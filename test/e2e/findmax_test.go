@@ -69,9 +69,9 @@ func TestFindMax(t *testing.T) {
 		t.Errorf("%d bundles of %d steps, %v", len(bundles), len(f.Steps), err)
 	}
 	var shown findMaxJSON
-	decode(t, b.run("study", "show", b.in("found"), "--output", "json").wants(t, 0).stdout, &shown)
+	decode(t, b.run("show", b.in("found"), "--output", "json").wants(t, 0).stdout, &shown)
 	if len(shown.FindMax.Steps) != len(f.Steps) || *shown.FindMax.PerSecond != *f.PerSecond {
-		t.Errorf("study show: %+v", shown)
+		t.Errorf("show: %+v", shown)
 	}
 	b.clean()
 }

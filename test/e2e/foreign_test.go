@@ -51,7 +51,7 @@ func (b *box) foreignDriver(backend string, more ...string) *foreign {
 	if err := os.Mkdir(own.tmp, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	f.process = own.start(b.cnsbench(), append([]string{"csi-driver", "--backend", backend, "--socket", f.socket,
+	f.process = own.start(b.cnsbench(), append([]string{"csi", "driver", "--backend", backend, "--socket", f.socket,
 		"--base-dir", b.in("driver", "base"), "--truth-log", f.truth}, more...)...)
 	var err error
 	if f.conn, err = grpc.NewClient("unix://"+f.socket,

@@ -39,7 +39,7 @@ var readers = []struct {
 	lines []string
 }{
 	{"show", []string{"show DIR", "show --verify DIR", "show --events DIR", "show --op 1 DIR", "show --output json DIR",
-		"show --output csv DIR"}},
+		"show --output csv DIR", "show --status DIR", "show --status --output json DIR"}},
 	{"list", []string{"list PARENT", "list --output json PARENT", "list DIR"}},
 	{"verify", []string{"verify DIR", "verify --output json DIR"}},
 	{"report", []string{"report -o - DIR", "report --output markdown -o - DIR", "report -o OUT DIR"}},
@@ -48,9 +48,6 @@ var readers = []struct {
 	{"reproduce", []string{"reproduce --dry-run DIR", "reproduce GOOD --with DIR"}},
 	{"trace record", []string{"trace record --from-bundle DIR -o OUT.csv"}},
 	{"show-in-bounds", []string{"show-in-bounds report DIR", "show-in-bounds summary DIR", "show-in-bounds study DIR"}},
-	{"study show", []string{"study show DIR", "study show --output json DIR"}},
-	{"study status", []string{"study status DIR", "study status --output json DIR"}},
-	{"study report", []string{"study report -o - DIR", "study report --output markdown -o - DIR"}},
 	{"study merge", []string{"study merge DIR DIR --out OUT"}},
 	{"study schedule", []string{"study schedule DIR --claim c"}},
 	{"study add-occasion", []string{"study add-occasion --dry-run DIR"}},

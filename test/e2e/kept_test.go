@@ -42,11 +42,11 @@ func TestKeptBundles(t *testing.T) {
 				b.readable(bundle)
 				b.run("show", bundle, "--verify").wants(t, 0)
 			}
-			b.run("study", "show", study).wants(t, 0)
-			b.run("study", "status", study).wants(t, 0)
-			b.run("study", "report", study, "--out", b.in("study.html")).wants(t, 0)
+			b.run("show", study).wants(t, 0)
+			b.run("show", "--status", study).wants(t, 0)
+			b.run("report", study, "--out", b.in("study.html")).wants(t, 0)
 			b.keeps(filepath.Join(dir, "show.json"), b.run("show", one, "--output", "json"))
-			b.keeps(filepath.Join(dir, "study-show.json"), b.run("study", "show", study, "--output", "json"))
+			b.keeps(filepath.Join(dir, "study-show.json"), b.run("show", study, "--output", "json"))
 		})
 	}
 }

@@ -48,7 +48,7 @@ func TestObjectLint(t *testing.T) {
 			readOne, 0, "w is valid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := b.run("object", "lint", b.write("w.xml", fmt.Sprintf(cosbenchFile, tt.stores, tt.operation))).wants(t,
+			r := b.run("validate", b.write("w.xml", fmt.Sprintf(cosbenchFile, tt.stores, tt.operation))).wants(t,
 				tt.code)
 			if !strings.Contains(r.stdout+r.stderr, tt.says) {
 				t.Errorf("want %q\n%v", tt.says, r)
@@ -209,7 +209,7 @@ func TestObjectProxy(t *testing.T) {
 		t.Errorf("the proxy was asked %v, want %v", p.asked, want)
 	}
 	half := strings.ReplaceAll(text, ";proxyport="+port, "")
-	r = b.run("object", "lint", b.write("half.xml", half)).wants(t, 1)
+	r = b.run("validate", b.write("half.xml", half)).wants(t, 1)
 	if !strings.Contains(r.stderr, "belong together") {
 		t.Errorf("%v", r)
 	}

@@ -32,9 +32,9 @@ func TestScreens(t *testing.T) {
 		s := b.newTmux(width)
 		for name, command := range map[string]string{
 			"show":         "cnsbench show kept/bundle",
-			"study-show":   "cnsbench study show kept/study",
+			"study-show":   "cnsbench show kept/study",
 			"compare":      "cnsbench compare kept/study",
-			"study-status": "cnsbench study status kept/study",
+			"study-status": "cnsbench show --status kept/study",
 		} {
 			golden := filepath.Join("testdata", "screens", fmt.Sprintf("%s-%d.txt", name, width))
 			got := []byte(s.shows("cd " + b.dir + " && " + command))

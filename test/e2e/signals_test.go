@@ -165,7 +165,7 @@ func TestDriverStopsInMidRun(t *testing.T) {
 		"").Replace(timesOut(atRate)) + class("hostdir"))
 	l.reaches("running")
 	l.until("ops were recorded", func() bool { return b.recorded() > 0 })
-	if err := syscall.Kill(l.child("csi-driver", "--backend hostdir"), syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(l.child("csi driver", "--backend hostdir"), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	l.reaches("timeout")
@@ -211,7 +211,7 @@ func TestDriverKilledWhileFrozen(t *testing.T) {
 	b := newBox(t)
 	l := b.startRun(freezing)
 	l.reaches("running")
-	pid := l.child("csi-driver", "--backend loopfile")
+	pid := l.child("csi driver", "--backend loopfile")
 	l.until("a file system was frozen", func() bool { return frozen(b) })
 	began := time.Now()
 	_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -244,7 +244,7 @@ func TestKilledWhileFrozen(t *testing.T) {
 	b := newBox(t)
 	l := b.startRun(freezing)
 	l.reaches("running")
-	pid := l.child("csi-driver", "--backend loopfile")
+	pid := l.child("csi driver", "--backend loopfile")
 	l.until("a file system was frozen", func() bool { return frozen(b) })
 	l.kill()
 	_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -116,7 +116,7 @@ func TestStudyKilledOften(t *testing.T) {
 		Occasions []struct{ Done, Of int }
 		Metrics   []struct{ Cells []struct{ N int } }
 	}
-	decode(t, b.run("study", "status", b.in("study"), "--output", "json").wants(t, 0).stdout, &status)
+	decode(t, b.run("show", "--status", b.in("study"), "--output", "json").wants(t, 0).stdout, &status)
 	if status.Done != 48 || status.Of != 48 || len(status.Occasions) != 2 || len(status.Metrics[0].Cells) != 6 {
 		t.Errorf("%+v", status)
 	}
@@ -174,7 +174,7 @@ func TestStudyOccasions(t *testing.T) {
 		t.Errorf("trials %v", names)
 	}
 	add(0, "2 occasions, as wanted", "--up-to", "2")
-	status := b.run("study", "status", dir).wants(t, 0)
+	status := b.run("show", "--status", dir).wants(t, 0)
 	for _, want := range []string{"24 of 24 trials done", "2 of 2 planned occasions begun", "coverage, in occasions",
 		"p50(vol), lower is better; wanted: ± 20 %", "a (A/A)",
 		"warning: occasions 1 and 2 are of one day"} {
@@ -193,7 +193,7 @@ func TestStudyOccasions(t *testing.T) {
 			}
 		}
 	}
-	decode(t, b.run("study", "show", dir, "--output", "json").wants(t, 0).stdout, &table)
+	decode(t, b.run("show", dir, "--output", "json").wants(t, 0).stdout, &table)
 	for _, row := range table.Rows {
 		var got []int
 		for _, v := range row.Values[0].Trials {

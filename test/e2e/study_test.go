@@ -107,7 +107,7 @@ func TestStudy(t *testing.T) {
 	l.kill()
 
 	var table studyJSON
-	decode(t, b.run("study", "show", b.in("study"), "--output", "json").wants(t, 0).stdout, &table)
+	decode(t, b.run("show", b.in("study"), "--output", "json").wants(t, 0).stdout, &table)
 	for _, row := range table.Rows {
 		for i, v := range row.Values[0].Trials {
 			done := v.Trial == trials[0] || v.Trial == trials[1]
@@ -156,7 +156,7 @@ func TestStudy(t *testing.T) {
 			t.Errorf("%+v", row)
 		}
 	}
-	said := b.run("study", "show", b.in("study")).wants(t, 0)
+	said := b.run("show", b.in("study")).wants(t, 0)
 	for _, want := range []string{table.Note, table.SweepNote, "order of trials: random within each block, seed"} {
 		if want == "" || !strings.Contains(said.stdout, want) {
 			t.Errorf("does not say %q\n%v", want, said)

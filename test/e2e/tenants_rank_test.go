@@ -93,7 +93,7 @@ func TestTenantsRank(t *testing.T) {
 	defer cancel()
 	b.finish(ctx, b.command(ctx, b.cnsbench(), "study", "run", b.write("tenants.yaml", short), "--out", b.in("study"),
 		"--storage-dir", pool)).wants(t, 0)
-	t.Log(b.run("study", "show", b.in("study")).wants(t, 0).stdout)
+	t.Log(b.run("show", b.in("study")).wants(t, 0).stdout)
 	t.Log(b.run("compare", b.in("study"), "--factor", "variant").wants(t, 0).stdout)
 	var c struct {
 		Rankings []struct {

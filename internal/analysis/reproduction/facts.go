@@ -1,5 +1,5 @@
 // Package reproduction compares a run with an earlier one of the same Benchmark: the facts that are recorded of what
-// was asked for and of where it ran, the plans, the schedules, and the results.
+// was asked for and of where it ran.
 package reproduction
 
 import (
@@ -101,7 +101,6 @@ type resolved struct {
 	Vars     map[string]any `json:"vars"`
 	Variants map[string]any `json:"variants"`
 	Inject   string         `json:"inject"`
-	Closed   []string       `json:"closedLoops"`
 }
 
 // OfRun returns the facts of what was run: the Benchmark with its defaults and variables, the seed, injected faults,

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
@@ -37,9 +36,8 @@ func Preview(then *bundle.Bundle, now bundle.Environment, asked bundle.Run) (*Re
 			delete(was, name)
 		}
 	}
-	r := &Result{Format: Format, Analysis: summary.ThisAnalysis(), Changed: []Difference{}, Schedules: []Schedule{},
-		Responses: []Response{}, Flags: []Mark{}, Verdicts: []Mark{}, Now: []Run{},
-		Facts: CompareFacts(was, is, [2]int{e.Format, now.Format}), Then: runsOf([]run{{bundle: then}})}
+	r := newResult([]*bundle.Bundle{then}, nil)
+	r.Facts = CompareFacts(was, is, [2]int{e.Format, now.Format})
 	r.Facts.OneSided = append(r.Facts.OneSided, unknown...)
 	slices.Sort(r.Facts.OneSided)
 	r.Sentences = []string{r.factSentence()}

@@ -1,23 +1,28 @@
 package reproduction
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
-	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // Format is the version of the JSON of a Result. Within a version members are added, never renamed or removed.
-const Format = 1
+const Format = 2
 
 // Labels of the two sides.
 const (
 	Then = "then"
 	Now  = "now"
 )
+
+// ErrIncomplete says that a run cannot be compared.
+var ErrIncomplete = errors.New("the run did not complete: its figures cannot be compared")
 
 // Result compares earlier runs of a Benchmark with later ones.
 type Result struct {
@@ -29,15 +34,9 @@ type Result struct {
 	Facts Comparison `json:"facts"`
 	// Changed are further differences among the runs of one side: with them its runs are not repetitions.
 	Changed []Difference `json:"changedWithin"`
-	// Plan is nil without a later run.
-	Plan      *Plan      `json:"plan,omitempty"`
-	Schedules []Schedule `json:"schedules"`
-	Responses []Response `json:"responses"`
-	Flags     []Mark     `json:"flags"`
-	Verdicts  []Mark     `json:"objectives"`
-	// Comparison has the verdicts, with several later runs; of two single runs the quantiles within them.
+	// Comparison is the answer of cnsbench compare, with the sides as levels; nil without a later run.
 	Comparison *compare.Result `json:"comparison,omitempty"`
-	// Sentences are the answer in words.
+	// Sentences are the answer about facts in words.
 	Sentences []string `json:"sentences"`
 }
 
@@ -49,55 +48,72 @@ type Run struct {
 	Version   string    `json:"version"` // of cnsbench
 }
 
-// Plan compares the resolved plans of the first run of each side.
-type Plan struct {
-	Same bool `json:"same"`
-	// Then and Now are the SHA-256 of plan.json in canonical JSON; empty: the bundle has none.
-	Then string `json:"thenSHA256"`
-	Now  string `json:"nowSHA256"`
-	// Differences are the first members that differ.
-	Differences []Difference `json:"differences"`
+// Compare compares the facts of runs; each side has at least one.
+func Compare(then, now []*bundle.Bundle) (*Result, error) {
+	r := newResult(then, now)
+	var err error
+	if r.Facts, err = compareBundles(then[0], now[0]); err != nil {
+		return nil, err
+	}
+	for _, side := range [][]*bundle.Bundle{then, now} {
+		if err := r.changedWithin(side); err != nil {
+			return nil, err
+		}
+	}
+	r.Sentences = append(r.Sentences, r.factSentence())
+	if len(r.Changed) > 0 {
+		var names []string
+		for _, d := range r.Changed {
+			names = append(names, d.Fact)
+		}
+		r.Sentences = append(r.Sentences, "Facts changed between runs of one side, so these are not repetitions: "+
+			strings.Join(names, ", ")+".")
+	}
+	if len(then) == 1 && len(now) == 1 {
+		r.Sentences = append(r.Sentences, "One run against one run cannot show that results differ: intervals are those "+
+			"within the two runs. More runs: --runs 6, and further earlier bundles after the first.")
+	}
+	return r, nil
 }
 
-// Mark is a validity flag or an objective with its state on each side; empty: it is not there. With several runs on a
-// side the states are of all runs, without duplicates.
-type Mark struct {
-	Name string   `json:"name"`
-	Then []string `json:"then"`
-	Now  []string `json:"now"`
+func newResult(then, now []*bundle.Bundle) *Result {
+	r := &Result{Format: Format, Analysis: summary.ThisAnalysis(), Then: []Run{}, Now: []Run{}, Changed: []Difference{}}
+	for i, side := range [][]*bundle.Bundle{then, now} {
+		to := []*[]Run{&r.Then, &r.Now}[i]
+		for _, b := range side {
+			*to = append(*to, Run{b.Dir, b.Run.ID, b.Run.Clock.Start, b.Run.Versions["cnsbench"]})
+		}
+	}
+	return r
 }
 
-// Schedule compares the scheduled instants of an action whose rate has a schedule, relative to its first one.
-type Schedule struct {
-	Action string `json:"action"`
-	// Then and Now count the scheduled operations. Equal counts the leading ones with equal instants.
-	Then  int  `json:"then"`
-	Now   int  `json:"now"`
-	Equal int  `json:"equal"`
-	Same  bool `json:"same"` // both have some, and all that both have are equal
+// changedWithin adds the facts that changed between the runs of one side.
+func (r *Result) changedWithin(side []*bundle.Bundle) error {
+	for _, b := range side[1:] {
+		c, err := compareBundles(side[0], b)
+		if err != nil {
+			return err
+		}
+		for _, d := range c.Differences {
+			same := func(x Difference) bool { return x.Fact == d.Fact }
+			if !slices.ContainsFunc(r.Changed, same) {
+				r.Changed = append(r.Changed, d)
+			}
+		}
+	}
+	return nil
 }
 
-// Response is one figure of the runs.
-type Response struct {
-	Metric string `json:"metric"`
-	Unit   string `json:"unit"`
-	// Then and Now have a value for each run that has one; null: infinite, because of operations that never ended or
-	// never started.
-	Then []*float64 `json:"then"`
-	Now  []*float64 `json:"now"`
-	// Bounds says that some values are lower bounds.
-	Bounds bool `json:"lowerBounds,omitempty"`
-	// Ratio is now/then, of the medians.
-	Ratio *float64 `json:"ratio"`
-	// Outside says that the only earlier value is outside of the range of the n later ones, which by chance happens with
-	// probability 2/(n+1) if nothing changed; null: there is not one earlier and several later values, or some are lower
-	// bounds.
-	Outside *bool `json:"outsideRange,omitempty"`
-}
-
-// run is a bundle that was read.
-type run struct {
-	bundle *bundle.Bundle
-	data   *dataset.Data
-	values []trial.Value
+func (r *Result) factSentence() string {
+	n := len(r.Facts.Differences)
+	if n == 0 {
+		return fmt.Sprintf("No recorded fact differs: %d were compared.", r.Facts.Compared)
+	}
+	of := r.Facts.Compared
+	for _, d := range r.Facts.Differences { // Compared counts those that both have
+		if d.Then == nil || d.Now == nil {
+			of++
+		}
+	}
+	return fmt.Sprintf("%d of %d compared facts differ.", n, of)
 }

@@ -60,7 +60,7 @@ func (h hostdir) describeSpace() (of, cure string) { return describeDisk(h.base)
 
 // describeDisk describes what diskAvailable measures.
 func describeDisk(dir string) (of, cure string) {
-	return "the file system of " + dir, "free some space, or choose another file system: run --storage-dir, or csi-driver --base-dir"
+	return "the file system of " + dir, "free some space, or choose another file system: run --storage-dir, or csi driver --base-dir"
 }
 
 func (h hostdir) create(_ context.Context, v *volume, src *origin) error {

@@ -315,7 +315,7 @@ func (d *driver) exhausted(bytes, left int64) error {
 
 // option says where an option of the driver is set.
 func option(name string) string {
-	return fmt.Sprintf("StorageClass parameter driver.cnsbench.dev/%s, or csi-driver --%s", name, name)
+	return fmt.Sprintf("StorageClass parameter driver.cnsbench.dev/%s, or csi driver --%s", name, name)
 }
 
 // formatSize formats a size, rounded down to a tenth of its unit.

@@ -43,11 +43,11 @@ func TestExhausted(t *testing.T) {
 	}{
 		{"capacity", Options{Backend: "null", Capacity: 2 * gib},
 			[]string{"4096Ti requested, 2Gi available of the capacity (2Gi)",
-				"driver.cnsbench.dev/capacity, or csi-driver --capacity"}},
+				"driver.cnsbench.dev/capacity, or csi driver --capacity"}},
 		{"null", Options{Backend: "null"}, []string{"4096Ti requested, 1024Ti available of the capacity"}},
 		{"disk", Options{Backend: "hostdir"}, []string{"available of the file system of ", "--storage-dir"}},
 		{"pool", Options{Backend: "btrfs", PoolSize: 512 * mib},
-			[]string{"available of the pool (512Mi)", "driver.cnsbench.dev/pool-size, or csi-driver --pool-size"}},
+			[]string{"available of the pool (512Mi)", "driver.cnsbench.dev/pool-size, or csi driver --pool-size"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func startDriver(t *testing.T, backend string, more ...string) *handDriver {
 	if err := os.MkdirAll(d.base, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"csi-driver", "--backend", backend, "--base-dir", d.base}, more...)
+	args := append([]string{"csi", "driver", "--backend", backend, "--base-dir", d.base}, more...)
 	t.Cleanup(func() {
 		if out, err := exec.Command(filepath.Join(bin, "cnsbench"),
 			append(args, "--destroy")...).CombinedOutput(); err != nil {

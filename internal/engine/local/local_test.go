@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 			provisioner := tt.backend + ".csi.cnsbench.dev"
 			dead := func(_ *testing.T, own owned.Identity) engine.Engine {
 				return local.New(local.Options{
-					DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"},
+					DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi", "driver"},
 					AgentPath:     filepath.Join(bin, "cnsbench-agent"), StorageDir: storage, Seed: 1, Identity: own})
 			}
 			enginetest.Run(t, enginetest.Target{

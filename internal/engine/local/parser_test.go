@@ -51,7 +51,7 @@ func parseAlone() int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	e := local.New(local.Options{DriverCommand: []string{os.Getenv("CNSBENCH_TEST_BIN") + "/cnsbench", "csi-driver"},
+	e := local.New(local.Options{DriverCommand: []string{os.Getenv("CNSBENCH_TEST_BIN") + "/cnsbench", "csi", "driver"},
 		AgentPath: os.Getenv("CNSBENCH_TEST_BIN") + "/cnsbench-agent", StorageDir: filepath.Join(dir, "storage")})
 	err := e.Open(ctx, engine.Session{RunID: "r", Clock: op.NewClock(), Ledger: &agenttest.Ledger{},
 		Sink: agenttest.NewSink(), Dir: filepath.Join(dir, "session"),

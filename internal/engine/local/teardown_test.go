@@ -90,7 +90,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	e := local.New(local.Options{DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"}, Identity: own})
+	e := local.New(local.Options{DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi", "driver"}, Identity: own})
 	if err := e.Teardown(t.Context(), ledger); err != nil {
 		t.Error(err)
 	}

@@ -16,6 +16,11 @@ func WriteComparison(w io.Writer, r *compare.Result, o Options) error {
 		o.Width = 96
 	}
 	p := &printer{width: o.Width, color: o.Color}
+	p.comparison(r)
+	return p.writeTo(w)
+}
+
+func (p *printer) comparison(r *compare.Result) {
 	for _, s := range r.Sentences {
 		p.wrap("• ", s)
 	}
@@ -30,7 +35,6 @@ func WriteComparison(w io.Writer, r *compare.Result, o Options) error {
 	p.distributionsOf(r.Distributions)
 	p.history(r.History)
 	p.legend(r)
-	return p.writeTo(w)
 }
 
 // sameTable says whether two cells are of one metric and context.

@@ -120,7 +120,7 @@ func (f *Flags) table() []flag {
 		{"agent", &f.Delivery, both | Runner, false,
 			"kubernetes: how the agent gets into pods: auto (an image volume where the cluster " +
 				"has them, else init), init (an init container, which makes starts longer), image, or baked (in the workload's image)"},
-		{"csi-proxy", &f.Proxies, both | Runner, false, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records " +
+		{"csi-proxy", &f.Proxies, both | Runner, false, "kubernetes: HOST:PORT of a cnsbench csi proxy whose records " +
 			"to use, with the token in $" + ProxyTokenVariable + "; may be repeated (default the installed ones, if " +
 			"the run may read them; none: no proxy at all)"},
 		{"metrics", &f.Metrics, both | Runner, false, "kubernetes: URL, or NAME=URL, of a controller's or sidecar's " +

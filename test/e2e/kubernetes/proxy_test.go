@@ -75,7 +75,7 @@ func newOwnDriver(t *testing.T, bed *testBed) *ownDriver {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for _, node := range []string{"node1", "node2"} {
 		socket := filepath.Join(dir, "csi-"+node+".sock")
-		cmd := exec.Command(bed.binary, "csi-driver", "--backend", "null", "--socket", socket, "--node-id", node,
+		cmd := exec.Command(bed.binary, "csi", "driver", "--backend", "null", "--socket", socket, "--node-id", node,
 			"--base-dir", filepath.Join(dir, node))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Stderr = t.Output()

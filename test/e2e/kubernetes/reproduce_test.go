@@ -16,16 +16,11 @@ type reproduced struct {
 		Compared    int
 		Differences []struct{ Fact, Group, Then, Now string }
 	}
-	Plan      struct{ Same bool }
-	Schedules []struct {
-		Equal int
-		Same  bool
-	}
-	Responses []struct{ Now []*float64 }
+	Comparison struct{ Cells []struct{ Level string } }
 }
 
 // TestReproduce runs the bundles of runs on the cluster again, by the command or a runner's pod as at first: in the
-// namespace of the bundle, with its schedule, and without a fact that differs but for the classes that other
+// namespace of the bundle, and without a fact that differs but for the classes that other
 // tests have applied.
 func TestReproduce(t *testing.T) {
 	t.Parallel()
@@ -46,8 +41,7 @@ func TestReproduce(t *testing.T) {
 					t.Errorf("%s: %s, now %s", d.Fact, d.Then, d.Now)
 				}
 			}
-			if r.Facts.Compared < 50 || !r.Plan.Same || len(r.Schedules) != 1 || !r.Schedules[0].Same ||
-				r.Schedules[0].Equal < 3 || len(r.Responses) == 0 || len(r.Responses[0].Now) != 1 {
+			if r.Facts.Compared < 50 || len(r.Comparison.Cells) < 2 {
 				t.Errorf("%+v", r)
 			}
 			p.nothingLeft()

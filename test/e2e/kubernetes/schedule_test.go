@@ -61,7 +61,7 @@ func testScheduledStudy(t *testing.T, bed *testBed) {
 	}
 	status := cron.DeepCopy()
 	c := &status.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
-	c.Args = []string{"study", "status", c.Args[2]}
+	c.Args = []string{"show", "--status", c.Args[2]}
 	text := p.occasion(status, 3)
 	for _, want := range []string{"4 of 4 trials done", "2 of 2 planned occasions begun"} {
 		if !strings.Contains(text, want) {

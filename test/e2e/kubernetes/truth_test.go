@@ -221,7 +221,7 @@ func (p *project) proxyNull() (address string) {
 	address = l.Addr().String()
 	_ = l.Close() // free the port for the proxy
 	p.t.Setenv("CNSBENCH_CSI_PROXY_TOKEN", "of-this-test-alone")
-	cmd := exec.Command(p.binary, "csi-proxy", "--take-over", nullSocket, "--serve", address)
+	cmd := exec.Command(p.binary, "csi", "proxy", "--take-over", nullSocket, "--serve", address)
 	cmd.Stdout, cmd.Stderr = p.t.Output(), p.t.Output()
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)

@@ -147,7 +147,7 @@ func (c *Cluster) destroyStorage(d settings.Driver) error {
 	if _, err := os.Stat(base); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	_, err := machine.Run(c.Bin("cnsbench"), "csi-driver", "--backend="+d.Backend, "--base-dir="+base, "--destroy")
+	_, err := machine.Run(c.Bin("cnsbench"), "csi", "driver", "--backend="+d.Backend, "--base-dir="+base, "--destroy")
 	return err
 }
 

@@ -14,7 +14,7 @@ const metricsPort = 23800
 func (b builder) driver(d settings.Driver) Part {
 	p := Part{
 		Name: "driver-" + d.Backend, Stage: Storage, Health: Health{Socket: b.l.DriverSocket(d.Backend, nil)},
-		Argv: []string{"cnsbench", "csi-driver", "--backend=" + d.Backend,
+		Argv: []string{"cnsbench", "csi", "driver", "--backend=" + d.Backend,
 			"--socket=" + b.l.DriverSocket(d.Backend, nil),
 			"--node-id=controller", "--base-dir=" + b.l.Path("driver", d.Backend), "--truth-log=" + b.l.Path("truth",
 				d.Backend+".jsonl"),
