@@ -2,7 +2,6 @@ package parser
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,14 @@ type fioRun struct {
 	jobs    []*fioJob // of all reports, in order
 	logs    []fioLog
 	inTurn  bool // jobs are meant to run one after another
+	err     error
+}
 
+// check keeps the first error; of says of what it is.
+func (f *fioRun) check(of string, err error) {
+	if err != nil && f.err == nil {
+		f.err = fmt.Errorf("fio: %s%w", of, err)
+	}
 }
 
 type fioLog struct {
@@ -48,7 +54,7 @@ func (f *fioRun) label(j *fioJob) string {
 	return "job " + name + ": "
 }
 
-var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
+var histLogName = re(`_clat_hist(?:\.(\d+))?\.log$`)
 
 // fioDirections are the directions of I/O in the order of fio's numbers.
 var fioDirections = []string{metric.Read, metric.Write, metric.Trim}

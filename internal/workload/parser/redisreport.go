@@ -182,18 +182,17 @@ func (t *redisTest) results(r *redis) {
 		t.rps = float64(t.requests) * 1e9 / float64(t.took)
 	}
 	if t.rps > 0 && finite(t.rps) {
-		r.res.Scalars = append(r.res.Scalars, rate.Scalar(t.rps))
+		r.scalar(rate, t.rps)
 	}
 	for _, f := range redisSummaries {
 		if v, ok := t.summary[f.name]; ok {
-			r.res.Scalars = append(r.res.Scalars, redisSummaryOf(t.name, f).Scalar(math.Round(v*ms)))
+			r.scalar(redisSummaryOf(t.name, f), math.Round(v*ms))
 		}
 	}
 	if len(t.rates.Points) > 0 {
 		r.res.Series = append(r.res.Series, t.rates)
 	}
 	if t.total != nil {
-		r.res.Totals = append(r.res.Totals, metric.Histogram{Metric: t.name, Unit: metric.Nanoseconds, From: t.from,
-			To: t.to, Hist: t.total})
+		r.total(redisLatency(t.name), "", t.from, t.to, t.total)
 	}
 }
