@@ -124,7 +124,7 @@ func (f *fioRun) loadLog(name, number string) error {
 		f.warn("histLogCut", "%s %v: the rest is left out", name, err)
 	}
 	n, _ := strconv.Atoi(number)
-	f.logs = append(f.logs, fioLog{name: name, number: n, rows: rows})
+	f.logs = append(f.logs, fioLog{n, rows})
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (f *fioRun) judge() {
 			}
 		}
 		if ios == 0 {
-			f.invalid("noIO", "%sno I/O was done", f.label(j))
+			f.add(Warning{Code: "noIO", Message: f.label(j) + "no I/O was done", Invalid: true})
 		}
 		f.compareOptions(j)
 	}

@@ -29,14 +29,8 @@ func (f *fioRun) check(of string, err error) {
 }
 
 type fioLog struct {
-	name   string
 	number int // of the job, from 1; 0: of all
 	rows   []histRow
-}
-
-// invalid adds a warning about figures that must not be used.
-func (f *fioRun) invalid(code, format string, args ...any) {
-	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
 }
 
 // label returns the beginning of a message about a job: its name where the container ran jobs
@@ -66,8 +60,7 @@ var fioFigured = append(slices.Clone(fioDirections), fioMixed)
 // as stonewall: the times of the logs tell, else the groups, which begin with such an option and otherwise only with
 // new_group, and the time since fio began. In doubt the answer is yes, because a sum would be a rate that never was.
 func (f *fioRun) runInTurn() bool {
-	type span struct{ from, to op.Time }
-	var times []span
+	var times []extent
 	groups := map[int]op.Time{} // the longest job of each, with its ramp
 	var elapsed op.Time
 	for _, j := range f.jobs {
@@ -78,12 +71,12 @@ func (f *fioRun) runInTurn() bool {
 		elapsed = max(elapsed, op.Time(j.Elapsed)*op.Time(time.Second))
 		if slices.ContainsFunc(f.logs, func(l fioLog) bool { return f.job(&l) == j && len(l.rows) > 0 }) {
 			from, to := f.span(j)
-			times = append(times, span{from, to})
+			times = append(times, extent{from, to})
 		}
 	}
 	if len(times) == len(f.jobs) {
 		for _, a := range times {
-			if slices.ContainsFunc(times, func(b span) bool { return b.from >= a.to-(a.to-a.from)/10 }) {
+			if slices.ContainsFunc(times, func(b extent) bool { return b.from >= a.to-(a.to-a.from)/10 }) {
 				return true
 			}
 		}

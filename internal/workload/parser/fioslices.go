@@ -106,6 +106,9 @@ func (f *fioRun) slices() {
 			f.tail("", f.jobs, direction, sum, last[direction], blockSize(f.jobs, direction), rates)
 		}
 	}
+	if f.err != nil {
+		return
+	}
 	f.res.Series = rates.series()
 	if len(f.logs) > 1 {
 		var err error
@@ -130,8 +133,9 @@ func mergeSlices(list []metric.Histogram, step op.Time) ([]metric.Histogram, err
 	for _, s := range list {
 		k := key{s.Metric, ((s.From+s.To)/2 - base) / step}
 		i, ok := at[k]
-		if !ok || metric.Late(int64(s.To-s.From), int64(step)) {
-			if !ok && !metric.Late(int64(s.To-s.From), int64(step)) {
+		late := metric.Late(int64(s.To-s.From), int64(step))
+		if !ok || late {
+			if !late {
 				at[k] = len(merged)
 			}
 			merged = append(merged, s)
@@ -152,13 +156,11 @@ func mergeSlices(list []metric.Histogram, step op.Time) ([]metric.Histogram, err
 // sliceLog converts one direction of one log; each row covers the time since the row
 // before. It returns the sum of the rows and the end of the last.
 func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, rates *rates) (*binned, op.Time) {
-	var owner = j
-	if owner == nil && len(f.jobs) > 0 {
-		owner = f.jobs[0]
-	}
-	jobs := f.jobs
+	jobs, owner := f.jobs, j
 	if j != nil {
 		jobs = []*fioJob{j}
+	} else if len(jobs) > 0 {
+		owner = jobs[0]
 	}
 	sum, end, size := &binned{}, op.Time(0), blockSize(jobs, direction)
 	rows := rowsOf(l.rows, number)
@@ -215,12 +217,12 @@ func (f *fioRun) tail(label string, jobs []*fioJob, direction string, logged *bi
 		_, end := f.span(j)
 		to = max(to, end)
 	}
-	if total.n == 0 {
+	if total.n == 0 || f.err != nil {
 		return // no report, or one without bins: nothing to compare with
 	}
 	left, ok := total.minus(logged)
 	switch {
-	case !ok && f.coarse():
+	case !ok && slices.ContainsFunc(f.jobs, func(j *fioJob) bool { return j.flag("log_hist_coarseness", false) }):
 		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: the I/O after the last row of the log is unknown",
 			direction)
 	case !ok:
@@ -235,10 +237,6 @@ func (f *fioRun) tail(label string, jobs []*fioJob, direction string, logged *bi
 		to = from + op.Time(time.Millisecond)
 		f.slice(direction, fioSlice{from: from, to: to, silent: to}, left, size, rates)
 	}
-}
-
-func (f *fioRun) coarse() bool {
-	return slices.ContainsFunc(f.jobs, func(j *fioJob) bool { return j.flag("log_hist_coarseness", false) })
 }
 
 func (f *fioRun) slice(direction string, s fioSlice, counts *binned, size float64, rates *rates) {

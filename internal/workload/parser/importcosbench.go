@@ -13,7 +13,7 @@ import (
 )
 
 // cosbenchFigures are the columns that become figures, with their units. Times are in milliseconds.
-var cosbenchFigures = []struct{ column, name, unit string }{
+var cosbenchFigures = []tableFigure{
 	{"Throughput", "throughput", "op/s"}, {"Bandwidth", "bandwidth", "B/s"}, {"Avg-ResTime", "response time", "ms"},
 	{"95%-ResTime", "response time p95", "ms"}, {"99%-ResTime", "response time p99", "ms"},
 }
@@ -61,32 +61,28 @@ func readCOSBench(text string) (*imported.Report, error) {
 	for _, name := range rows[0] {
 		c.header = append(c.header, strings.TrimSpace(name))
 	}
-	needed := []string{"Stage", "Op-Name", "Op-Count", "Byte-Count", "Status", "Succ-Ratio"}
-	for _, f := range cosbenchFigures {
-		needed = append(needed, f.column)
-	}
-	for _, column := range needed {
+	for _, column := range columnsOf(cosbenchFigures, "Stage", "Op-Name", "Op-Count", "Byte-Count", "Status",
+		"Succ-Ratio") {
 		if !slices.Contains(c.header, column) {
 			return nil, fmt.Errorf("no column %s: want the CSV file of a workload, with a row for each operation", column)
 		}
 	}
-	named, count := map[string]int{}, map[string]int{}
+	named, count := map[[2]string]int{}, map[[2]string]int{}
+	var all []cells
 	for i, row := range rows[1:] {
 		c.line = i + 2
-		rows[i+1] = c.aligned(row)
-		if c.err != nil {
-			return nil, c.err
-		}
-		named[c.name(rows[i+1])]++
+		x := cellsOf(c.header, c.aligned(row))
+		all = append(all, x)
+		named[[2]string{x["Stage"], x["Op-Name"]}]++
 	}
-	for i, row := range rows[1:] {
+	for i, row := range all {
 		c.line = i + 2
-		name := c.name(row)
+		name := [2]string{row["Stage"], row["Op-Name"]}
 		var options map[string]string
 		if count[name]++; named[name] > 1 {
 			options = map[string]string{"operation": strconv.Itoa(count[name])}
 		}
-		c.row(row, strings.Replace(name, "\x00", " ", 1), options)
+		c.row(row, name[0]+" "+name[1], options)
 	}
 	c.endOfText(text)
 	return c.done()
@@ -96,18 +92,6 @@ func readCOSBench(text string) (*imported.Report, error) {
 type cosbench struct {
 	report
 	header []string
-}
-
-func (c *cosbench) cell(row []string, column string) string {
-	if i := slices.Index(c.header, column); i >= 0 && i < len(row) {
-		return strings.TrimSpace(row[i])
-	}
-	return ""
-}
-
-// name has the stage and the name of a row's operation.
-func (c *cosbench) name(row []string) string {
-	return c.cell(row, "Stage") + "\x00" + c.cell(row, "Op-Name")
 }
 
 // aligned returns a row whose cells are below the names of the header. The status says where the numbers end: numbers
@@ -175,14 +159,15 @@ func (c *cosbench) join(row []string, set uint) (joined []string, ok bool) {
 		}
 		joined = append(joined, cell)
 	}
-	return append(joined, row...), c.plausible(joined)
+	joined = append(joined, row...)
+	return joined, plausible(cellsOf(c.header, joined))
 }
 
 // plausible reports whether percentiles ascend.
-func (c *cosbench) plausible(row []string) bool {
+func plausible(row cells) bool {
 	var known []float64
 	for _, p := range []string{"60%", "80%", "90%", "95%", "99%", "100%"} {
-		if x, err := strconv.ParseFloat(c.cell(row, p+"-ResTime"), 64); err == nil {
+		if x, err := strconv.ParseFloat(row[p+"-ResTime"], 64); err == nil {
 			known = append(known, x)
 		}
 	}
@@ -190,18 +175,18 @@ func (c *cosbench) plausible(row []string) bool {
 }
 
 // row adds the figures of an operation.
-func (c *cosbench) row(row []string, name string, options map[string]string) {
-	if status := strings.ToLower(c.cell(row, "Status")); status != "completed" {
+func (c *cosbench) row(row cells, name string, options map[string]string) {
+	if status := strings.ToLower(row["Status"]); status != "completed" {
 		c.flag(imported.Invalid, "stageIncomplete", "%s: the stage is %s, not completed", name, status)
 	}
 	number := func(column string) float64 { // 0 if there is none
-		if text := c.cell(row, column); text != "N/A" {
+		if text := row[column]; text != "N/A" {
 			return c.number(column, text)
 		}
 		return 0
 	}
 	operations, bytes := number("Op-Count"), number("Byte-Count")
-	ratio := c.cell(row, "Succ-Ratio")
+	ratio := row["Succ-Ratio"]
 	if m := cosbenchRatio.FindStringSubmatch(ratio); m == nil {
 		c.refuse("invalid Succ-Ratio %q: want a share such as 99.5%%", ratio)
 	} else if ratio != "N/A" && c.number("Succ-Ratio", m[1]) < 100 {
@@ -212,7 +197,7 @@ func (c *cosbench) row(row []string, name string, options map[string]string) {
 		return
 	}
 	for _, f := range cosbenchFigures {
-		switch text := c.cell(row, f.column); {
+		switch text := row[f.column]; {
 		case text == "N/A" || f.column == "Bandwidth" && bytes == 0:
 		case text == "":
 			c.missing("%s: %s is empty", name, f.column)

@@ -125,8 +125,7 @@ var human = re(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMGT]i?|k)?B/s)?$`)
 
 // bytesPerSecond are the units of fio's bandwidths.
 var bytesPerSecond = map[string]float64{"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
-	"TiB/s": 1 << 40,
-	"kB/s":  1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+	"TiB/s": 1 << 40, "kB/s": 1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 
 // fioHuman reads a number of fio with its unit: "24.4k", "791KiB/s".
 func fioHuman(text string) (float64, error) {

@@ -166,22 +166,21 @@ func (f *fioText) job(m []string) {
 	f.at = fioLatencyAt{}
 }
 
-// begin begins the figures of a direction.
-func (f *fioText) begin(direction string) {
+// last is the job whose lines are read.
+func (f *fioText) last() *fioTextOf {
 	if len(f.jobs) == 0 {
 		f.refuse("figures without a job before them")
-		return
+		return &fioTextOf{}
 	}
-	f.jobs[len(f.jobs)-1].direction, f.at = direction, fioLatencyAt{}
+	return f.jobs[len(f.jobs)-1]
 }
+
+// begin begins the figures of a direction.
+func (f *fioText) begin(direction string) { f.last().direction, f.at = direction, fioLatencyAt{} }
 
 // add adds a figure of the job whose lines are read.
 func (f *fioText) add(name, unit string, v float64) {
-	if len(f.jobs) == 0 {
-		f.refuse("figures without a job before them")
-		return
-	}
-	j := f.jobs[len(f.jobs)-1]
+	j := f.last()
 	if j.direction == "" {
 		f.refuse("%s without a direction before it", name)
 	}

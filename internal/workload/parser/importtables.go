@@ -48,14 +48,19 @@ func (r *report) table(text string, needed, known []string) (rows []cells) {
 			strings.Join(unknown, ", "))
 	}
 	for _, line := range all[1:] {
-		row := cells{}
-		for i, name := range header {
-			row[name] = strings.TrimSpace(line[i])
-		}
-		rows = append(rows, row)
+		rows = append(rows, cellsOf(header, line))
 	}
 	r.endOfText(text)
 	return rows
+}
+
+// cellsOf names the cells of a line, which may have fewer or more than the header. Of equal names the first counts.
+func cellsOf(header, line []string) cells {
+	row := cells{}
+	for i, cell := range slices.Backward(line[:min(len(line), len(header))]) {
+		row[header[i]] = strings.TrimSpace(cell)
+	}
+	return row
 }
 
 // columnsOf are names of columns and those of figures.

@@ -301,7 +301,8 @@ func (p *pgbench) transactions() error {
 		p.warn("pgbenchNoTransaction", "the log has no transaction")
 		return nil
 	}
-	t := newTransactions(start, p.scheduled)
+	t := &transactions{start: start, last: start, scheduled: p.scheduled, seconds: map[int64]*pgSecond{},
+		total: newPgSecond()}
 	for _, name := range p.logs {
 		unread, first, err := p.eachRow(name, func(r pgRow) bool {
 			t.add(r)

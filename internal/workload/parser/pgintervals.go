@@ -13,8 +13,8 @@ import (
 
 // pgIntervalRow parses a row of a log that pgbench --aggregate-interval wrote, the transactions of one interval:
 // "interval_start num_transactions sum_latency sum_latency_2 min_latency max_latency", and since pgbench 15 "sum_lag
-// sum_lag_2 min_lag max_lag skipped retried retries serialization_failures deadlock_failures". Its first number is a Unix
-// time in seconds; that of a row of single transactions is the number of a client.
+// sum_lag_2 min_lag max_lag skipped retried retries serialization_failures deadlock_failures". Its first number is a
+// Unix time in seconds; that of a row of single transactions is the number of a client.
 func pgIntervalRow(row []byte) (start, n int64, ok bool) {
 	f := bytes.Fields(row)
 	if len(f) < 6 {

@@ -16,7 +16,7 @@ type transactions struct {
 	scheduled   bool
 	seconds     map[int64]*pgSecond
 	outside     int64 // rows before start, or later than the last second that is counted
-	total       pgSecond
+	total       *pgSecond
 }
 
 // pgSecond has the transactions that ended in one second.
@@ -25,12 +25,7 @@ type pgSecond struct {
 	committed, failed, skips int64
 }
 
-func newTransactions(start int64, scheduled bool) *transactions {
-	return &transactions{start: start, last: start, scheduled: scheduled, seconds: map[int64]*pgSecond{},
-		total: newPgSecond()}
-}
-
-func newPgSecond() pgSecond { return pgSecond{response: hist.New(), service: hist.New()} }
+func newPgSecond() *pgSecond { return &pgSecond{response: hist.New(), service: hist.New()} }
 
 func (t *transactions) add(r pgRow) {
 	i := (r.endedUnixNano - t.start) / int64(time.Second)
@@ -41,8 +36,7 @@ func (t *transactions) add(r pgRow) {
 	t.last = max(t.last, r.endedUnixNano)
 	s := t.seconds[i]
 	if s == nil {
-		one := newPgSecond()
-		s = &one
+		s = newPgSecond()
 		t.seconds[i] = s
 	}
 	s.add(r)
@@ -68,7 +62,7 @@ func (t *transactions) results(p *pgbench) {
 		return
 	}
 	at, long := p.in.clock(t.start), op.Time(t.last-t.start)
-	p.res.Totals = t.histograms(p.res.Totals, &t.total, at, at+long)
+	p.res.Totals = t.histograms(p.res.Totals, t.total, at, at+long)
 	for _, i := range slices.Sorted(maps.Keys(t.seconds)) {
 		from := at + op.Time(i)*aSecond
 		p.res.Slices = t.histograms(p.res.Slices, t.seconds[i], from, min(from+aSecond, at+long+1))

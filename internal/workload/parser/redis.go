@@ -272,7 +272,7 @@ func (r *redis) endRun() {
 	}
 	t := r.tests[name]
 	if t == nil {
-		t = &redisTest{name: name, rates: redisRate(name).Series(int64(redisTick))}
+		t = &redisTest{name: name}
 		r.tests[name] = t
 	}
 	t.add(r, u, complete)

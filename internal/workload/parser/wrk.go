@@ -205,7 +205,6 @@ func (w *wrk) latency() {
 		return
 	}
 	h := hist.New()
-	least, most, sum, total := int64(math.MaxInt64), int64(0), int64(0), 0.0
 	for us, n := range w.measured() {
 		if n < 0 {
 			w.warn("latencyDoubtful", "wrk has fewer latencies of %d µs than it added: they are left out", us)
@@ -215,16 +214,10 @@ func (w *wrk) latency() {
 			w.warn("latencyDoubtful", "%v", err)
 			return
 		}
-		least, most, sum = min(least, us*1000), max(most, us*1000), sum+us*1000*n
-		total += float64(us) * 1000 * float64(n)
 	}
-	if h.N() != want || w.counted != w.all || want <= 0 || total >= math.MaxInt64 {
+	if h.N() != want || w.counted != w.all || want <= 0 {
 		w.warn("latencyDoubtful", "there are %d latencies of %d requests, and of %d that wrk has %d: they are left out",
 			h.N(), want, w.all, w.counted)
-		return
-	}
-	if err := h.SetExact(sum, least, most); err != nil {
-		w.warn("latencyDoubtful", "%v", err)
 		return
 	}
 	from := w.in.Started

@@ -133,7 +133,7 @@ var ycsbLines = []linePattern[*ycsb]{
 	{re(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: ([\d.]+|NaN|[+-]Inf), ` +
 		`Avg\(us\): (\d{1,12}), Min\(us\): (\d{1,12}), Max\(us\): (\d{1,12}), 50th\(us\): (\d{1,12}), ` +
 		`90th\(us\): (\d{1,12}), 95th\(us\): (\d{1,12}), 99th\(us\): (\d{1,12}), 99.9th\(us\): (\d{1,12}), ` +
-		`99.99th\(us\): (\d{1,12})$`), func(y *ycsb, m []string) { y.report(m[1], ycsbNumbers(m[2:])) }},
+		`99.99th\(us\): (\d{1,12})$`), (*ycsb).report},
 	{re(`^Interval ended at (\d{9,10})\.(\d{9})$`), func(y *ycsb, m []string) { y.from, y.to = y.to, ycsbUnix(m) }},
 	{re(`^Run began at (\d{9,10})\.(\d{9}), intervals of (\S+)$`), func(y *ycsb, m []string) {
 		if step, err := time.ParseDuration(m[3]); err == nil && step >= time.Millisecond {
@@ -154,29 +154,21 @@ const ycsbError = "_ERROR"
 // ycsbUnix returns the Unix time in ns of a matched line.
 func ycsbUnix(m []string) int64 { return unixNano(m[1], m[2]) }
 
-func ycsbNumbers(texts []string) []float64 {
-	list := make([]float64, len(texts))
-	for i, text := range texts {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || v < 0 {
-			v = math.NaN() // go-ycsb divides by a time that may be 0
-		}
-		list[i] = v
+// report takes a row: name, count, operations per second, and the times in µs.
+func (y *ycsb) report(m []string) {
+	name, row, before := m[1], &ycsbRow{count: numberOf(m[2])}, 0.0
+	var err error
+	if row.rate, err = strconv.ParseFloat(m[3], 64); err != nil {
+		row.rate = math.NaN() // as go-ycsb prints, where it divides by a time that is 0
 	}
-	return list
-}
-
-// report takes a row: count, operations per second, and the times in µs.
-func (y *ycsb) report(name string, figures []float64) {
-	row := &ycsbRow{count: figures[0], rate: figures[1], us: figures[2:]}
-	before := 0.0
+	for _, us := range m[4:] {
+		row.us = append(row.us, numberOf(us))
+	}
 	if known := y.rows[name]; known != nil {
 		before = known.count
 	}
 	y.rows[name] = row
-	if y.finished {
-		y.final[name] = true
-	}
+	y.final[name] = y.finished
 	y.point(name, row.count-before)
 }
 
