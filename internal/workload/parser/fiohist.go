@@ -60,18 +60,17 @@ func (b *binned) add(v, n int64) error {
 	if v < 0 || n < 0 {
 		return fmt.Errorf("invalid bin: %d values of %d ns: want no negative number", n, v)
 	}
-	if n == 0 {
-		return nil
+	c := binCount{fioBinOf(v), n}
+	if last := len(b.counts) - 1; n > 0 && (last < 0 || b.counts[last].bin < c.bin) { // the rows of a log are ascending
+		b.counts, b.n = append(b.counts, c), b.n+n
+	} else if n > 0 {
+		b.merge(&binned{[]binCount{c}, n})
 	}
-	b.merge(&binned{[]binCount{{fioBinOf(v), n}}, n})
 	return nil
 }
 
 func (b *binned) merge(o *binned) {
 	i := 0
-	if len(o.counts) > 0 {
-		i, _ = slices.BinarySearchFunc(b.counts, o.counts[0].bin, func(c binCount, bin int) int { return c.bin - bin })
-	}
 	for _, c := range o.counts {
 		for i < len(b.counts) && b.counts[i].bin < c.bin {
 			i++
