@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -23,43 +22,34 @@ type dbLatency struct {
 // dbBucket has n values in (low, high].
 type dbBucket struct{ low, high, n int64 }
 
-var (
-	dbCount       = regexp.MustCompile(`^Count: (\d+) Average: ([\d.]+) `)
-	dbBounds      = regexp.MustCompile(`^Min: (\d+) .*Max: (\d+)$`)
-	dbPercentile  = regexp.MustCompile(`P([\d.]+): ([\d.]+)`)
-	dbBucketLine  = regexp.MustCompile(`^[(\[]\s*(\d+),\s*(\d+) \]\s+(\d+)\s`)
-	errNoCount    = errors.New("it has no count")
-	dbPercentiles = regexp.MustCompile(`^Percentiles: `)
-)
-
 // maxDBMicros is the greatest accepted value of a bucket. RocksDB's last bucket ends beyond it.
 const maxDBMicros = int64(math.MaxInt64 / 1000)
 
-// read reads one line of the histogram; false: it is none.
-func (l *dbLatency) read(row string) bool {
-	if m := dbCount.FindStringSubmatch(row); m != nil {
-		l.n, _ = strconv.ParseInt(m[1], 10, 64)
-		l.average, _ = strconv.ParseFloat(m[2], 64)
-	} else if m := dbBounds.FindStringSubmatch(row); m != nil {
-		l.min, l.max = micros(m[1]), micros(m[2])
-	} else if dbPercentiles.MatchString(row) {
-		for _, m := range dbPercentile.FindAllStringSubmatch(row, -1) {
-			p, err1 := strconv.ParseFloat(m[1], 64)
-			v, err2 := strconv.ParseFloat(m[2], 64)
-			if err1 == nil && err2 == nil {
-				l.percentiles = append(l.percentiles, [2]float64{p, v})
+var (
+	errNoCount     = errors.New("it has no count")
+	dbPercentile   = re(`P([\d.]+): ([\d.]+)`)
+	dbLatencyLines = []linePattern[*dbLatency]{
+		{re(`^Count: (\d+) Average: ([\d.]+) `), func(l *dbLatency, m []string) {
+			l.n, _ = strconv.ParseInt(m[1], 10, 64)
+			l.average, _ = strconv.ParseFloat(m[2], 64)
+		}},
+		{re(`^Min: (\d+) .*Max: (\d+)$`), func(l *dbLatency, m []string) { l.min, l.max = micros(m[1]), micros(m[2]) }},
+		{re(`^Percentiles: .*$`), func(l *dbLatency, m []string) {
+			for _, cell := range dbPercentile.FindAllStringSubmatch(m[0], -1) {
+				p, err1 := strconv.ParseFloat(cell[1], 64)
+				v, err2 := strconv.ParseFloat(cell[2], 64)
+				if err1 == nil && err2 == nil {
+					l.percentiles = append(l.percentiles, [2]float64{p, v})
+				}
 			}
-		}
-	} else if m := dbBucketLine.FindStringSubmatch(row); m != nil {
-		n, err := strconv.ParseInt(m[3], 10, 64)
-		if err == nil {
-			l.buckets = append(l.buckets, dbBucket{micros(m[1]), micros(m[2]), n})
-		}
-	} else {
-		return false
+		}},
+		{re(`^[(\[]\s*(\d+),\s*(\d+) \]\s+(\d+)\s`), func(l *dbLatency, m []string) {
+			if n, err := strconv.ParseInt(m[3], 10, 64); err == nil {
+				l.buckets = append(l.buckets, dbBucket{micros(m[1]), micros(m[2]), n})
+			}
+		}},
 	}
-	return true
-}
+)
 
 // micros converts digits to at most maxDBMicros.
 func micros(digits string) int64 {
@@ -79,7 +69,7 @@ func (l *dbLatency) histogram() (*hist.Histogram, error) {
 	h := hist.New()
 	sum := int64(0)
 	for _, b := range l.buckets {
-		if b.high <= b.low || b.n < 0 || b.n > maxDBOps {
+		if b.high <= b.low || b.n < 0 || b.n > maxNumber {
 			return h, fmt.Errorf("invalid bucket (%d, %d] with %d values", b.low, b.high, b.n)
 		}
 		sum += b.n

@@ -11,16 +11,16 @@ type dbenchTest struct {
 
 // dbenchTests are the ten figures, with the names that imported summaries of dbench have.
 var dbenchTests = []dbenchTest{
-	{"read_iops", metric.Read, dbenchIOPS("Random read IOPS", "random reads of 4 KiB at depth 64").Principal(1)},
-	{"write_iops", metric.Write, dbenchIOPS("Random write IOPS", "random writes of 4 KiB at depth 64").Principal(2)},
-	{"read_bw", metric.Read, dbenchBandwidth("Random read bandwidth", "random reads of 128 KiB at depth 64")},
-	{"write_bw", metric.Write, dbenchBandwidth("Random write bandwidth", "random writes of 128 KiB at depth 64")},
-	{"read_latency", metric.Read, dbenchLatency("Read latency", "random reads of 4 KiB at depth 4, the mean")},
-	{"write_latency", metric.Write, dbenchLatency("Write latency", "random writes of 4 KiB at depth 4, the mean")},
-	{"read_seq", metric.Read, dbenchBandwidth("Sequential read", "reads of 1 MiB at depth 16 by four jobs")},
-	{"write_seq", metric.Write, dbenchBandwidth("Sequential write", "writes of 1 MiB at depth 16 by four jobs")},
-	{"rwmix", metric.Read, dbenchIOPS("Mixed read IOPS", "reads of the mix of 75 % reads, 4 KiB at depth 64")},
-	{"rwmix", metric.Write, dbenchIOPS("Mixed write IOPS", "writes of the mix of 75 % reads, 4 KiB at depth 64")},
+	{"read_iops", metric.Read, rateOf("Random read IOPS", "random reads of 4 KiB at depth 64").Principal(1)},
+	{"write_iops", metric.Write, rateOf("Random write IOPS", "random writes of 4 KiB at depth 64").Principal(2)},
+	{"read_bw", metric.Read, bandwidthOf("Random read bandwidth", "random reads of 128 KiB at depth 64")},
+	{"write_bw", metric.Write, bandwidthOf("Random write bandwidth", "random writes of 128 KiB at depth 64")},
+	{"read_latency", metric.Read, timeOf("Read latency", metric.Level, "random reads of 4 KiB at depth 4, the mean")},
+	{"write_latency", metric.Write, timeOf("Write latency", metric.Level, "random writes of 4 KiB at depth 4, the mean")},
+	{"read_seq", metric.Read, bandwidthOf("Sequential read", "reads of 1 MiB at depth 16 by four jobs")},
+	{"write_seq", metric.Write, bandwidthOf("Sequential write", "writes of 1 MiB at depth 16 by four jobs")},
+	{"rwmix", metric.Read, rateOf("Mixed read IOPS", "reads of the mix of 75 % reads, 4 KiB at depth 64")},
+	{"rwmix", metric.Write, rateOf("Mixed write IOPS", "writes of the mix of 75 % reads, 4 KiB at depth 64")},
 }
 
 // dbenchMetrics are the ten figures, the latencies of the tests, and what fio reports over all jobs.
@@ -34,18 +34,6 @@ var dbenchMetrics = func() []metric.Declaration {
 	}
 	return append(list, fioMetrics...)
 }()
-
-func dbenchIOPS(name, meaning string) metric.Declaration {
-	return declare(name, metric.PerSecond, metric.Rate, metric.Higher, meaning)
-}
-
-func dbenchBandwidth(name, meaning string) metric.Declaration {
-	return declare(name, metric.BytesPerSecond, metric.Rate, metric.Higher, meaning)
-}
-
-func dbenchLatency(name, meaning string) metric.Declaration {
-	return declare(name, metric.Nanoseconds, metric.Level, metric.Lower, meaning)
-}
 
 // Dbench reads the output of fio with the job file of the entry dbench: what Fio reads, and the ten figures of dbench.
 func Dbench(in Input) (Result, error) {

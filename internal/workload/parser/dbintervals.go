@@ -3,26 +3,22 @@ package parser
 import (
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // readIntervals reads "secs_elapsed,interval_qps". The second is the number of operations since the row before.
 func (d *dbBench) readIntervals(r *dbRun, name, text string) {
 	unread, last := 0, int64(0)
-	for row := range strings.Lines(text) {
-		if !strings.HasSuffix(row, "\n") {
-			break // half written
-		}
-		row = strings.TrimSpace(row)
+	for row := range rows(text) {
 		if row == "secs_elapsed,interval_qps" {
 			continue
 		}
 		at, n, _ := strings.Cut(row, ",")
 		seconds, err1 := strconv.ParseInt(at, 10, 64)
 		count, err2 := strconv.ParseInt(n, 10, 64)
-		if err1 != nil || err2 != nil || seconds <= last || seconds > maxDBSeconds || count < 0 || count > maxDBOps {
+		if err1 != nil || err2 != nil || seconds <= last || seconds > maxRunSeconds || count < 0 || count > maxNumber {
 			unread++
 			continue
 		}
@@ -39,16 +35,18 @@ func (d *dbBench) series(r *dbRun, suffix string) {
 	if len(r.intervals) == 0 {
 		return
 	}
-	start, last, sum := d.start(r), int64(0), int64(0)
-	s := intervals{Series: rocksAll.Series(r.intervals[0][0] * int64(time.Second))}
-	s.Metric += suffix
+	of := rocksAll
+	of.Name += suffix
+	start, step, last, sum := d.in.began(r.start), op.Time(r.intervals[0][0])*aSecond, int64(0), int64(0)
+	var list []metric.Series // of this process
 	for _, row := range r.intervals {
-		s.add(start+op.Time(last)*op.Time(time.Second), op.Time(row[0]-last)*op.Time(time.Second),
-			float64(row[1])/float64(row[0]-last))
+		long := row[0] - last
+		list = addInterval(list, of.Series(int64(step)), start+op.Time(last)*aSecond, op.Time(long)*aSecond,
+			float64(row[1])/float64(long))
 		last, sum = row[0], sum+row[1]
 	}
-	d.res.Series = append(d.res.Series, s.all()...)
-	d.scalar(rocksAll.Scalar(float64(sum)/float64(last)), suffix)
+	d.res.Series = append(d.res.Series, list...)
+	d.suffixed(rocksAll.Scalar(float64(sum)/float64(last)), suffix)
 	d.checkIntervals(r)
 }
 

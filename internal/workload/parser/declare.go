@@ -1,11 +1,9 @@
 package parser
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
@@ -14,17 +12,55 @@ func declare(name, unit string, kind metric.Kind, better metric.Direction, meani
 	return metric.Declaration{Name: name, Unit: unit, Traits: metric.Traits{Kind: kind, Better: better}, Meaning: meaning}
 }
 
-// latencyOf declares the latency of an operation.
+// rateOf declares operations per second.
+func rateOf(name, meaning string) metric.Declaration {
+	return declare(name, metric.PerSecond, metric.Rate, metric.Higher, meaning)
+}
+
+// bandwidthOf declares bytes per second.
+func bandwidthOf(name, meaning string) metric.Declaration {
+	return declare(name, metric.BytesPerSecond, metric.Rate, metric.Higher, meaning)
+}
+
+// countOf declares a number of which neither more nor less is better.
+func countOf(name, meaning string) metric.Declaration {
+	return declare(name, metric.Count, metric.Quantity, "", meaning)
+}
+
+// faultsOf declares a number of what should not be.
+func faultsOf(name, meaning string) metric.Declaration {
+	return declare(name, metric.Count, metric.Quantity, metric.Lower, meaning)
+}
+
+// timeOf declares a time that a tool prints, of a kind.
+func timeOf(name string, kind metric.Kind, meaning string) metric.Declaration {
+	return declare(name, metric.Nanoseconds, kind, metric.Lower, meaning)
+}
+
+// latencyOf declares the distribution of the latency of an operation.
 func latencyOf(operation, meaning string) metric.Declaration {
-	return metric.Declaration{Name: operation, Unit: metric.Nanoseconds,
-		Traits: metric.Traits{Kind: metric.Distribution, Better: metric.Lower}, Meaning: meaning}
+	return timeOf(operation, metric.Distribution, meaning)
+}
+
+// value returns a figure; false: there is none.
+func (r *Result) value(of metric.Declaration) (float64, bool) {
+	i := slices.IndexFunc(r.Scalars, func(s metric.Scalar) bool { return s.Metric == of.Name })
+	if i < 0 {
+		return 0, false
+	}
+	return r.Scalars[i].Value, true
+}
+
+func (r *Result) has(of metric.Declaration) bool {
+	_, ok := r.value(of)
+	return ok
 }
 
 // expect warns of figures that a complete report of the tool has, and this one lacks.
 func (r *Result) expect(want ...metric.Declaration) {
 	var absent []string
 	for _, d := range want {
-		if !slices.ContainsFunc(r.Scalars, func(s metric.Scalar) bool { return s.Metric == d.Name }) {
+		if !r.has(d) {
 			absent = append(absent, d.Name)
 		}
 	}
@@ -32,26 +68,5 @@ func (r *Result) expect(want ...metric.Declaration) {
 		r.Warnings = append(r.Warnings, Warning{Code: "figuresMissing",
 			Message: "the report lacks " + strings.Join(absent, ", ") +
 				": it was changed, or is of another version of the tool"})
-	}
-}
-
-// unreadLines counts lines of a tool's text that are neither read nor known to have no figures.
-type unreadLines struct {
-	n     int
-	first string
-}
-
-// add counts a line of a file.
-func (u *unreadLines) add(file, line string) {
-	if u.n++; u.n == 1 {
-		u.first = fmt.Sprintf("%s: %s", file, bounded.Text(line, 100))
-	}
-}
-
-// warn adds a warning if there are any.
-func (u *unreadLines) warn(r *Result) {
-	if u.n > 0 {
-		r.Warnings = append(r.Warnings, Warning{Code: "outputUnread",
-			Message: fmt.Sprintf("%d lines are not understood, first %s", u.n, u.first)})
 	}
 }

@@ -1,13 +1,11 @@
 package parser
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,34 +18,35 @@ import (
 
 // The metrics of etcd's benchmark and of its server.
 var (
-	etcdPuts   = declare("puts", metric.Count, metric.Quantity, metric.Higher, "puts that succeeded")
-	etcdFailed = declare("failed", metric.Count, metric.Quantity, metric.Lower, "puts that failed")
-	etcdRPS    = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
-		"puts per second while rounds ran, and by second").Principal(1)
-	etcdAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
-		"mean latency of a put (service), and by second")
-	etcdMin = declare("latency.min", metric.Nanoseconds, metric.Least, metric.Lower, "the least latency of a put")
-	etcdMax = declare("latency.max", metric.Nanoseconds, metric.Greatest, metric.Lower,
-		"the greatest latency of a put")
-	etcdStddev = declare("latency.stddev", metric.Nanoseconds, metric.Statistic, metric.Lower,
-		"standard deviation of the latency")
+	etcdPuts    = declare("puts", metric.Count, metric.Quantity, metric.Higher, "puts that succeeded")
+	etcdFailed  = faultsOf("failed", "puts that failed")
+	etcdRPS     = rateOf("rps", "puts per second while rounds ran, and by second").Principal(1)
+	etcdAverage = timeOf("latency.average", metric.Level, "mean latency of a put (service), and by second")
+	etcdMin     = timeOf("latency.min", metric.Least, "the least latency of a put")
+	etcdMax     = timeOf("latency.max", metric.Greatest, "the greatest latency of a put")
+	etcdStddev  = timeOf("latency.stddev", metric.Statistic, "standard deviation of the latency")
 
-	// etcdQuantiles are those of the report by percent.
-	etcdQuantiles = map[string]metric.Declaration{
-		"50":   etcdQuantile("p50", "50 %"),
-		"90":   etcdQuantile("p90", "90 %"),
-		"95":   etcdQuantile("p95", "95 %"),
-		"99":   etcdQuantile("p99", "99 %"),
-		"99.9": etcdQuantile("p999", "99.9 %"),
+	// etcdQuantiles are those of the report.
+	etcdQuantiles = []struct {
+		percent string
+		of      metric.Declaration
+	}{
+		{"50", etcdQuantile("p50", "50 %")}, {"90", etcdQuantile("p90", "90 %")}, {"95", etcdQuantile("p95", "95 %")},
+		{"99", etcdQuantile("p99", "99 %")}, {"99.9", etcdQuantile("p999", "99.9 %")},
 	}
 
-	etcdMetrics = []metric.Declaration{etcdFsync, etcdCommit, etcdPuts, etcdFailed, etcdRPS, etcdAverage, etcdMin, etcdMax,
-		etcdStddev, etcdQuantiles["50"], etcdQuantiles["90"], etcdQuantiles["95"], etcdQuantiles["99"],
-		etcdQuantiles["99.9"]}
+	etcdMetrics = func() []metric.Declaration {
+		list := []metric.Declaration{etcdFsync, etcdCommit, etcdPuts, etcdFailed, etcdRPS, etcdAverage, etcdMin, etcdMax,
+			etcdStddev}
+		for _, q := range etcdQuantiles {
+			list = append(list, q.of)
+		}
+		return list
+	}()
 )
 
 func etcdQuantile(name, share string) metric.Declaration {
-	return declare("latency."+name, metric.Nanoseconds, metric.Level, metric.Lower,
+	return timeOf("latency."+name, metric.Level,
 		share+" of puts were as fast; of several rounds the greatest, which theirs together does not exceed")
 }
 
@@ -60,43 +59,36 @@ func etcdQuantile(name, share string) metric.Declaration {
 // the commits of its database: the difference of its metrics before.prom and after.prom.
 func Etcd(in Input) (Result, error) {
 	e := &etcd{work: work{in: in}, seconds: map[int64]*etcdSecond{}}
-	if err := e.texts(maxEtcd, e.read, ".txt", ".prom"); err != nil {
-		return e.res, fmt.Errorf("etcd: %w", err)
-	}
-	switch {
-	case len(e.rounds) > 0 || e.failed > 0:
-		e.results()
-	case e.before != "":
-		e.warn("etcdTruncated", "the benchmark of etcd ended before its first report")
-	case len(e.res.Warnings) == 0:
-		return e.res, errors.New("etcd: there is no report: name the file of the benchmark's stdout (*.txt) among the " +
-			"outputs")
-	}
-	return e.res, nil
+	return e.run("etcd", "there is no report: name the file of the benchmark's stdout (*.txt) among the outputs", e.read,
+		e.results)
 }
 
 // etcd is the work on one container's files.
 type etcd struct {
 	work
+	now           *etcdRound // that is read
 	rounds        []*etcdRound
 	seconds       map[int64]*etcdSecond // by Unix time
-	failed        float64
-	reason        string // of the first failure
+	puts          float64               // that failed
+	errorsFollow  bool
 	before, after string // the server's metrics
 }
 
 // maxEtcd is the limit of one file.
 const maxEtcd = 16 << 20
 
-func (e *etcd) read(name, text string) {
-	switch {
-	case path.Ext(name) == ".txt":
-		e.readText(name, text)
-	case path.Base(name) == "before.prom":
-		e.before = text
-	case path.Base(name) == "after.prom":
-		e.after = text
-	}
+func (e *etcd) read() (bool, error) {
+	err := e.texts(maxEtcd, func(name, text string) {
+		switch {
+		case path.Ext(name) == ".txt":
+			e.readText(name, text)
+		case path.Base(name) == "before.prom":
+			e.before = text
+		case path.Base(name) == "after.prom":
+			e.after = text
+		}
+	}, ".txt", ".prom")
+	return len(e.rounds) > 0 || e.puts > 0 || e.before != "" || len(e.res.Warnings) > 0, err
 }
 
 // etcdRound is one report.
@@ -121,95 +113,73 @@ func (r *etcdRound) took() float64 { return r.figures["Total"] }
 // etcdSecond sums the samples of one second.
 type etcdSecond struct{ puts, latency, covered float64 }
 
-// etcdLines are the lines of a report, with what they say of its round.
-var etcdLines = []struct {
-	of   *regexp.Regexp
-	read func(r *etcdRound, m []string)
-}{
-	{regexp.MustCompile(`^  (Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t([\d.]+)(?: secs\.)?$`),
-		(*etcdRound).figure},
-	{regexp.MustCompile(`^  ([\d.]+)% in ([\d.]+) secs\.$`), (*etcdRound).figure},
-	{regexp.MustCompile(`^  [\d.]+ \[(\d{1,12})\]\t\|∎*$`),
-		func(r *etcdRound, m []string) { r.puts += etcdNumber(m[1]) }},
-	{regexp.MustCompile(`^(\d{9,10}),[^,]+,([^,]+),[^,]+,(\d{1,12})$`), (*etcdRound).sample},
-	{regexp.MustCompile(`^Latency distribution:$`), func(r *etcdRound, _ []string) { r.histogram = true }},
-	{regexp.MustCompile(`^$|^Response time histogram:$|^Sample in one second |^UNIX-SECOND,`),
-		func(*etcdRound, []string) {}},
-}
-
-// Lines after a report.
+// etcdLines are the lines around reports, and etcdReport those of one.
 var (
-	etcdError = regexp.MustCompile(`^  \[(\d{1,12})\]\t(.*)$`)
-	etcdEnd   = regexp.MustCompile(`^cnsbench: put ended at (\d{9,10}\.\d{1,9})$`)
+	etcdLines = []linePattern[*etcd]{
+		{re(`^$`), nil},
+		{re(`^Summary:$`), func(e *etcd, _ []string) {
+			e.endRound()
+			e.now = &etcdRound{figures: map[string]float64{}}
+		}},
+		{re(`^Error distribution:$`), func(e *etcd, _ []string) { e.errorsFollow = true }},
+		{re(`^  \[(\d{1,12})\]\t(.*)$`), func(e *etcd, m []string) {
+			e.errorsFollow = false
+			e.puts += etcdNumber(m[1])
+			e.fail(m[2])
+		}},
+		{re(`^cnsbench: put ended at (\d{9,10}\.\d{1,9})$`), func(e *etcd, m []string) {
+			if e.now != nil {
+				e.now.ended = etcdNumber(m[1])
+			}
+			e.endRound()
+		}},
+	}
+	etcdReport = []linePattern[*etcdRound]{
+		{re(`^  (?:(Total|Slowest|Fastest|Average|Stddev|Requests/sec):\t([\d.]+)(?: secs\.)?|` +
+			`([\d.]+)% in ([\d.]+) secs\.)$`),
+			func(r *etcdRound, m []string) { r.figures[m[1]+m[3]] = etcdNumber(m[2] + m[4]) }},
+		{re(`^  [\d.]+ \[(\d{1,12})\]\t\|∎*$`), func(r *etcdRound, m []string) { r.puts += etcdNumber(m[1]) }},
+		{re(`^(\d{9,10}),[^,]+,([^,]+),[^,]+,(\d{1,12})$`), func(r *etcdRound, m []string) {
+			if average, err := time.ParseDuration(m[2]); err == nil && average >= 0 {
+				r.samples = append(r.samples, etcdSample{int64(numberOf(m[1])), average, etcdNumber(m[3])})
+			}
+		}},
+		{re(`^Latency distribution:$`), func(r *etcdRound, _ []string) { r.histogram = true }},
+		{re(`^Response time histogram:$|^Sample in one second |^UNIX-SECOND,`), nil},
+	}
 )
 
 // readText reads the reports of one file; a half-written one is left out.
 func (e *etcd) readText(name, text string) {
-	var r *etcdRound
-	var unread unreadLines
-	errorsFollow := false
+	e.errorsFollow, e.unread = false, unreadLines{}
 	for row := range strings.Lines(text) {
 		row, whole := strings.CutSuffix(row, "\n")
-		ended, failed := etcdEnd.FindStringSubmatch(row), etcdError.FindStringSubmatch(row)
-		switch {
-		case !whole:
+		if !whole {
 			e.warn("etcdTruncated", "%s ends within a line: %s", name, bounded.Text(row, 100))
-		case row == "Summary:":
-			e.endRound(name, r)
-			r = &etcdRound{figures: map[string]float64{}}
-		case row == "Error distribution:":
-			errorsFollow = true
-		case failed != nil:
-			errorsFollow = false
-			e.failed += etcdNumber(failed[1])
-			e.reason = cmp.Or(e.reason, failed[2][:min(len(failed[2]), 200)])
-		case ended != nil && r != nil:
-			r.ended = etcdNumber(ended[1])
-			e.endRound(name, r)
-			r = nil
-		case ended == nil && row != "" && (r == nil || !r.read(row)):
-			unread.add(name, row)
+		} else if !matched(e, etcdLines, row) && (e.now == nil || !matched(e.now, etcdReport, row)) {
+			e.leave(row)
 		}
 	}
-	e.endRound(name, r)
-	unread.warn(&e.res)
-	if errorsFollow {
+	e.endRound()
+	e.unread.warn(&e.res)
+	if e.errorsFollow {
 		e.warn("figuresMissing", "%s has a distribution of errors without a number", name)
 	}
 }
 
-// endRound takes a report whose lines are read.
-func (e *etcd) endRound(name string, r *etcdRound) {
-	switch {
+// endRound takes the report whose lines are read.
+func (e *etcd) endRound() {
+	switch r := e.now; {
 	case r == nil:
 	case r.valid():
 		e.rounds = append(e.rounds, r)
 		if missing := r.missing(); missing != "" {
-			e.warn("figuresMissing", "%s: %s", name, missing)
+			e.warn("figuresMissing", "%s: %s", e.file, missing)
 		}
 	default:
-		e.warn("outputUnread", "%s has an incomplete report", name)
+		e.warn("outputUnread", "%s has an incomplete report", e.file)
 	}
-}
-
-// read takes one line of the report; false: it is none.
-func (r *etcdRound) read(row string) bool {
-	for _, l := range etcdLines {
-		if m := l.of.FindStringSubmatch(row); m != nil {
-			l.read(r, m)
-			return true
-		}
-	}
-	return false
-}
-
-func (r *etcdRound) figure(m []string) { r.figures[m[1]] = etcdNumber(m[2]) }
-
-func (r *etcdRound) sample(m []string) {
-	unix, _ := strconv.ParseInt(m[1], 10, 64) // digits all
-	if average, err := time.ParseDuration(m[2]); err == nil && average >= 0 {
-		r.samples = append(r.samples, etcdSample{unix: unix, average: average, puts: etcdNumber(m[3])})
-	}
+	e.now = nil
 }
 
 // maxEtcdNumber bounds figures, so that times in ns fit an int64.
@@ -257,13 +227,19 @@ func (r *etcdRound) missing() string {
 
 // results adds the metrics.
 func (e *etcd) results() {
+	if len(e.rounds) == 0 && !(e.puts > 0) {
+		if e.before != "" {
+			e.warn("etcdTruncated", "the benchmark of etcd ended before its first report")
+		}
+		return
+	}
 	if len(e.rounds) > 0 {
 		e.summary()
 		e.series()
 	}
-	if e.failed > 0 {
-		e.scalar(etcdFailed, e.failed)
-		e.warn("etcdFailed", "%.0f puts failed, the first error: %s", e.failed, e.reason)
+	if e.puts > 0 {
+		e.scalar(etcdFailed, e.puts)
+		e.warn("etcdFailed", "%.0f puts failed, the first error: %s", e.puts, e.failed)
 	}
 	from, to := e.span()
 	for _, m := range []struct {
@@ -281,8 +257,7 @@ func (e *etcd) results() {
 			e.warn("etcdLatencyCapped", "%s has latencies beyond the last bound of etcd's buckets, which count as that", m.Name)
 		}
 		if h.N() > 0 {
-			e.res.Totals = append(e.res.Totals, metric.Histogram{Metric: m.Name, Unit: m.Unit, Basis: "service", From: from,
-				To: to, Hist: h})
+			e.total(m.Declaration, "service", from, to, h)
 		}
 	}
 }
@@ -311,14 +286,14 @@ func (e *etcd) summary() {
 	e.time(etcdMin, least)
 	e.time(etcdMax, most)
 	e.time(etcdStddev, stddev)
-	for _, share := range slices.Sorted(maps.Keys(etcdQuantiles)) {
+	for _, q := range etcdQuantiles {
 		greatest, all := 0.0, true
 		for _, r := range e.rounds {
-			v, ok := r.figures[share]
+			v, ok := r.figures[q.percent]
 			greatest, all = max(greatest, v), all && ok
 		}
 		if all {
-			e.time(etcdQuantiles[share], greatest)
+			e.time(q.of, greatest)
 		}
 	}
 }
@@ -344,20 +319,16 @@ func (e *etcd) series() {
 			sum.covered = min(1, sum.covered+max(0, covered))
 		}
 	}
-	rate, average := etcdRPS.Series(int64(time.Second)), etcdAverage.Series(int64(time.Second))
+	n := 0
 	for _, unix := range slices.Sorted(maps.Keys(e.seconds)) {
 		at, s := e.in.clock(unix*int64(time.Second)), e.seconds[unix]
-		if s.covered < 0.1 || len(rate.Points) >= maxCells {
+		if s.covered < 0.1 || n >= maxCells {
 			continue
 		}
-		rate.Points = append(rate.Points, metric.Point{At: at, Value: s.puts / s.covered})
+		n++
+		e.interval(etcdRPS, aSecond, at, aSecond, s.puts/s.covered)
 		if s.puts > 0 {
-			average.Points = append(average.Points, metric.Point{At: at, Value: s.latency / s.puts})
-		}
-	}
-	for _, s := range []metric.Series{rate, average} {
-		if len(s.Points) > 0 {
-			e.res.Series = append(e.res.Series, s)
+			e.interval(etcdAverage, aSecond, at, aSecond, s.latency/s.puts)
 		}
 	}
 }

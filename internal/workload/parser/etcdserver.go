@@ -50,7 +50,7 @@ func etcdDifference(before, after, family string) (h *hist.Histogram, capped boo
 		bound, was := b.GetUpperBound()*1e9, old.Bucket[i]
 		n := b.GetCumulativeCount() - was.GetCumulativeCount()
 		if was.GetUpperBound() != b.GetUpperBound() || b.GetCumulativeCount() < was.GetCumulativeCount() || n < counted ||
-			n > maxDBOps || !(bound > low) || bound > maxEtcdBound && !math.IsInf(bound, 1) {
+			n > maxNumber || !(bound > low) || bound > maxEtcdBound && !math.IsInf(bound, 1) {
 			return nil, false, errors.New("its counts decrease or its buckets differ: did the server start anew?")
 		}
 		if n > counted {

@@ -3,10 +3,8 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -23,9 +21,9 @@ var fioMetrics = func() []metric.Declaration {
 		declare("cpu.system", "% of a CPU", metric.Level, metric.Lower, "CPU time in the kernel")}
 	for _, direction := range fioFigured {
 		list = append(list, latencyOf(direction, "latency of "+direction+"s"),
-			declare(direction+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, direction+"s per second"),
-			declare(direction+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes per second"),
-			declare(direction+".ios", metric.Count, metric.Quantity, "", "number of "+direction+"s"),
+			rateOf(direction+metric.IOPS, direction+"s per second"),
+			bandwidthOf(direction+metric.Bandwidth, "bytes per second"),
+			countOf(direction+metric.IOs, "number of "+direction+"s"),
 			declare(direction+metric.Transferred, metric.Bytes, metric.Quantity, "", "bytes in total"))
 	}
 	return list
@@ -50,24 +48,19 @@ func Fio(in Input) (Result, error) {
 
 // parse reads the reports and logs, and adds their figures.
 func (f *fioRun) parse() error {
-	if err := f.load(); err != nil {
-		return err
-	}
-	f.judge()
-	if err := f.totals(); err != nil {
-		return err
-	}
-	f.scalars()
-	return f.slices()
+	_, err := f.run("fio", "there is no *.json and no *_clat_hist.*.log: run fio with --output-format=json+ "+
+		"--output=FILE.json, and name the file among the outputs", f.load, func() {
+		f.judge()
+		f.totals()
+		f.scalars()
+		f.slices()
+	})
+	return errors.Join(err, f.err)
 }
 
 // load reads the reports and logs.
-func (f *fioRun) load() error {
-	var found bool
-	err := fs.WalkDir(f.in.Files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
+func (f *fioRun) load() (found bool, err error) {
+	err = f.walk(func(name string) error {
 		m := histLogName.FindStringSubmatch(name)
 		switch {
 		case m != nil:
@@ -78,20 +71,13 @@ func (f *fioRun) load() error {
 			return f.loadReport(name)
 		}
 		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("fio: %w", err)
-	}
-	if !found {
-		return errors.New("fio: there is no *.json and no *_clat_hist.*.log: run fio with --output-format=json+ " +
-			"--output=FILE.json, and name the file among the outputs")
-	}
+	}, ".json", ".log")
 	slices.SortStableFunc(f.logs, func(a, b fioLog) int { return a.number - b.number })
-	return nil
+	return found, err
 }
 
 // terminationMessage matches fio's output after SIGTERM.
-var terminationMessage = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
+var terminationMessage = re(`^\s*(fio: terminating on signal 15\s*)+$`)
 
 func (f *fioRun) loadReport(name string) error {
 	b, ok, err := f.text(name, maxReport)
@@ -138,7 +124,7 @@ func (f *fioRun) loadLog(name, number string) error {
 		f.warn("histLogCut", "%s %v: the rest is left out", name, err)
 	}
 	n, _ := strconv.Atoi(number)
-	f.logs = append(f.logs, fioLog{name: name, number: n, rows: rows})
+	f.logs = append(f.logs, fioLog{n, rows})
 	return nil
 }
 
@@ -170,45 +156,45 @@ func (f *fioRun) judge() {
 			}
 		}
 		if ios == 0 {
-			f.invalid("noIO", "%sno I/O was done", f.label(j))
+			f.add(Warning{Code: "noIO", Message: f.label(j) + "no I/O was done", Invalid: true})
 		}
 		f.compareOptions(j)
 	}
 }
 
-// groups returns the jobs by the prefix of their metrics: all, and those of each name if
-// there are several.
-func (f *fioRun) groups() ([]string, map[string][]*fioJob) {
-	order, groups := []string{""}, map[string][]*fioJob{"": f.jobs}
-	byName := make(map[string][]*fioJob)
+// fioGroup are jobs with the prefix of their metrics.
+type fioGroup struct {
+	prefix string
+	jobs   []*fioJob
+}
+
+// groups returns all jobs, and those of each name if there are several.
+func (f *fioRun) groups() []fioGroup {
+	list := []fioGroup{{"", f.jobs}}
 	for _, j := range f.jobs {
-		byName[j.Name] = append(byName[j.Name], j)
-	}
-	if len(byName) > 1 {
-		for _, j := range f.jobs {
-			if _, ok := groups[j.Name+"."]; !ok {
-				order = append(order, j.Name+".")
-				groups[j.Name+"."] = byName[j.Name]
-			}
+		prefix := j.Name + "."
+		i := slices.IndexFunc(list[1:], func(g fioGroup) bool { return g.prefix == prefix }) + 1
+		if i == 0 {
+			i, list = len(list), append(list, fioGroup{prefix: prefix})
 		}
+		list[i].jobs = append(list[i].jobs, j)
 	}
-	return order, groups
+	if len(list) == 2 {
+		return list[:1]
+	}
+	return list
 }
 
 // totals makes one histogram for each metric.
-func (f *fioRun) totals() error {
-	order, groups := f.groups()
-	for _, prefix := range order {
+func (f *fioRun) totals() {
+	for _, g := range f.groups() {
 		for _, direction := range append(slices.Clone(fioFigured), metric.Sync) {
-			if err := f.total(prefix+direction, direction, groups[prefix]); err != nil {
-				return fmt.Errorf("fio: %s: %w", prefix+direction, err)
-			}
+			f.totalOf(g.prefix+direction, direction, g.jobs)
 		}
 	}
-	return nil
 }
 
-func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
+func (f *fioRun) totalOf(name, direction string, jobs []*fioJob) {
 	basis := "lat"
 	for _, j := range jobs {
 		if d := j.directions[direction]; max(d.Lat.N, d.Clat.N) > 0 && d.Lat.Bins.none() {
@@ -226,34 +212,29 @@ func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
 		if err != nil {
 			f.warn("latencyDoubtful", "%s%s: %v", f.label(j), direction, err)
 		}
-		if err := h.Merge(one); err != nil {
-			return err
-		}
+		f.check(name+": ", h.Merge(one))
 		a, b := f.span(j)
 		from, to = min(from, a), max(to, b)
 	}
 	if h.N() > 0 {
-		f.res.Totals = append(f.res.Totals, metric.Histogram{Metric: name, Unit: metric.Nanoseconds, Basis: basis,
-			From: from, To: to, Hist: h})
+		f.total(latencyOf(name, ""), basis, from, to, h)
 	}
-	return nil
 }
 
 // exact returns the histogram with fio's sum, min and max. With an error it has what could
 // be read.
 func (l *fioLatency) exact() (*hist.Histogram, error) {
-	b, err := l.histogram()
-	if err != nil || b == nil || b.n == 0 {
-		return hist.New(), err
+	if l.Bins.err != nil || l.Bins.n == 0 {
+		return hist.New(), l.Bins.err
 	}
-	h, err := b.hist()
+	h, err := l.Bins.hist()
 	if err != nil {
 		return hist.New(), err
 	}
 	sum := l.Mean * float64(l.N)
 	switch {
-	case b.n != l.N:
-		return h, fmt.Errorf("bins hold %d values, N says %d", b.n, l.N)
+	case l.Bins.n != l.N:
+		return h, fmt.Errorf("bins hold %d values, N says %d", l.Bins.n, l.N)
 	case sum >= math.MaxInt64:
 		return h, errors.New("the sum of all latencies overflows")
 	}
@@ -262,9 +243,8 @@ func (l *fioLatency) exact() (*hist.Histogram, error) {
 
 // scalars are fio's figures, summed over concurrent jobs.
 func (f *fioRun) scalars() {
-	order, groups := f.groups()
-	for _, prefix := range order {
-		jobs := groups[prefix]
+	for _, g := range f.groups() {
+		prefix, jobs := g.prefix, g.jobs
 		if len(jobs) == 0 {
 			continue
 		}
@@ -280,11 +260,7 @@ func (f *fioRun) scalars() {
 		f.scalar(prefix+"cpu.user", "% of a CPU", user)
 		f.scalar(prefix+"cpu.system", "% of a CPU", system)
 		for _, direction := range fioFigured {
-			var d fioDirection
-			for _, j := range jobs {
-				x := j.directions[direction]
-				d.IOs, d.Bytes, d.IOPS, d.BytesPS = d.IOs+x.IOs, d.Bytes+x.Bytes, d.IOPS+x.IOPS, d.BytesPS+x.BytesPS
-			}
+			d := sumOf(jobs, direction)
 			if d.IOs == 0 {
 				continue
 			}
@@ -296,6 +272,15 @@ func (f *fioRun) scalars() {
 			}
 		}
 	}
+}
+
+// sumOf adds the numbers and rates of one direction of jobs.
+func sumOf(jobs []*fioJob, direction string) (d fioDirection) {
+	for _, j := range jobs {
+		x := j.directions[direction]
+		d.IOs, d.Bytes, d.IOPS, d.BytesPS = d.IOs+x.IOs, d.Bytes+x.Bytes, d.IOPS+x.IOPS, d.BytesPS+x.BytesPS
+	}
+	return d
 }
 
 func (f *fioRun) scalar(name, unit string, v float64) {

@@ -60,20 +60,12 @@ func (b *binned) add(v, n int64) error {
 	if v < 0 || n < 0 {
 		return fmt.Errorf("invalid bin: %d values of %d ns: want no negative number", n, v)
 	}
-	if n == 0 {
-		return nil
+	c := binCount{fioBinOf(v), n}
+	if last := len(b.counts) - 1; n > 0 && (last < 0 || b.counts[last].bin < c.bin) { // the rows of a log are ascending
+		b.counts, b.n = append(b.counts, c), b.n+n
+	} else if n > 0 {
+		b.merge(&binned{[]binCount{c}, n})
 	}
-	b.n += n
-	bin := fioBinOf(v)
-	if last := len(b.counts) - 1; last < 0 || b.counts[last].bin < bin { // the rows of a log are ascending
-		b.counts = append(b.counts, binCount{bin, n})
-		return nil
-	}
-	i, found := slices.BinarySearchFunc(b.counts, bin, func(c binCount, bin int) int { return c.bin - bin })
-	if !found {
-		b.counts = slices.Insert(b.counts, i, binCount{bin: bin})
-	}
-	b.counts[i].n += n
 	return nil
 }
 
@@ -94,21 +86,12 @@ func (b *binned) merge(o *binned) {
 
 // minus returns b − o, and false when o has more in some bin.
 func (b *binned) minus(o *binned) (*binned, bool) {
-	d, i := &binned{}, 0
-	for _, c := range b.counts {
-		if i < len(o.counts) && o.counts[i].bin == c.bin {
-			c.n -= o.counts[i].n
-			i++
-		}
-		switch {
-		case c.n < 0 || i < len(o.counts) && o.counts[i].bin < c.bin:
-			return nil, false
-		case c.n > 0:
-			d.counts = append(d.counts, c)
-			d.n += c.n
-		}
+	d := &binned{counts: slices.Clone(b.counts), n: b.n}
+	for _, c := range o.counts {
+		d.merge(&binned{[]binCount{{c.bin, -c.n}}, -c.n})
 	}
-	return d, i == len(o.counts)
+	d.counts = slices.DeleteFunc(d.counts, func(c binCount) bool { return c.n == 0 })
+	return d, !slices.ContainsFunc(d.counts, func(c binCount) bool { return c.n < 0 })
 }
 
 // hist records each bin at its midpoint. The error is half a bin, at most 1/128 of a value.
@@ -116,7 +99,7 @@ func (b *binned) hist() (*hist.Histogram, error) {
 	h := hist.New()
 	for _, c := range b.counts {
 		if err := h.RecordN(fioBinMid(c.bin), c.n); err != nil {
-			return nil, err
+			return h, err
 		}
 	}
 	return h, nil

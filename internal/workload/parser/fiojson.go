@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,22 +83,30 @@ var (
 		"bw_mean", "bw_dev", "bw_samples", "iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples", "prios"}
 )
 
-// option of the job, else of the file's [global] section.
-func (j *fioJob) option(name string) (string, bool) {
-	if v, ok := j.Options[name]; ok {
-		return v, true
+// option returns the first of the names of an option that the job has, else the file's [global] section.
+func (j *fioJob) option(names ...string) (name, value string, ok bool) {
+	for _, name := range names {
+		for _, options := range []map[string]string{j.Options, j.report.Global} {
+			if v, ok := options[name]; ok {
+				return name, v, true
+			}
+		}
 	}
-	v, ok := j.report.Global[name]
-	return v, ok
+	return "", "", false
+}
+
+func (j *fioJob) has(names ...string) bool {
+	_, _, ok := j.option(names...)
+	return ok
 }
 
 // flag reads a boolean option, which without a value means yes.
 func (j *fioJob) flag(name string, usual bool) bool {
-	v, ok := j.option(name)
+	_, v, ok := j.option(name)
 	if !ok {
 		return usual
 	}
-	return v == "" || (v != "0" && v != "false")
+	return v != "0" && v != "false"
 }
 
 // direct says whether the page cache is bypassed.
@@ -118,10 +125,7 @@ func (j *fioJob) runtime() time.Duration {
 
 // ramp is the time at the start that fio leaves out of everything.
 func (j *fioJob) ramp() time.Duration {
-	v, ok := j.option("ramp_time")
-	if !ok {
-		return 0
-	}
+	_, v, _ := j.option("ramp_time")
 	return fioTime(v)
 }
 
@@ -155,10 +159,11 @@ type fioOutput struct {
 	unknown, missing []string
 	// partial is how many reports of --status-interval were left out.
 	partial int
+	err     error // the first of a report that does not decode
 }
 
 // fioDocument matches the begin of a document, or of a list of some.
-var fioDocument = regexp.MustCompile(`(?m)^[ \t]*[\[{]`)
+var fioDocument = re(`(?m)^[ \t]*[\[{]`)
 
 // isFio says whether a text that begins with a JSON object is fio's.
 func isFio(text []byte) bool {
@@ -198,11 +203,7 @@ func decodeFio(text []byte) (*fioOutput, error) {
 		err := d.Decode(&document)
 		switch {
 		case err == nil:
-			ok, err := out.add(document)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
+			if !out.add(document) {
 				other = true
 				note(document)
 			}
@@ -219,7 +220,10 @@ func decodeFio(text []byte) (*fioOutput, error) {
 			text = rest
 		}
 	}
-	if other && len(out.reports) == 0 {
+	switch {
+	case out.err != nil:
+		return nil, fmt.Errorf("does not decode: %w", out.err)
+	case other && len(out.reports) == 0:
 		return nil, errNotFio
 	}
 	out.between = bounded.Text(strings.Join(between, "\n"), 4*maxFioMessage)
@@ -228,34 +232,25 @@ func decodeFio(text []byte) (*fioOutput, error) {
 }
 
 // add adds the reports of a document; false: it is something else.
-func (o *fioOutput) add(document []byte) (bool, error) {
-	if list := []json.RawMessage(nil); bytes.HasPrefix(document, []byte("[")) {
-		if err := json.Unmarshal(document, &list); err != nil {
-			return false, err
-		}
-		found := false
+func (o *fioOutput) add(document []byte) (found bool) {
+	if bytes.HasPrefix(document, []byte("[")) {
+		var list []json.RawMessage
+		_ = json.Unmarshal(document, &list) // its syntax is valid
 		for _, d := range list {
-			ok, err := o.add(d)
-			if err != nil {
-				return false, err
-			}
-			found = found || ok
+			found = o.add(d) || found
 		}
-		return found, nil
+		return found
 	}
 	if !isFio(document) {
-		return false, nil
+		return false
 	}
-	r, err := o.report(document)
-	if err != nil {
-		return false, fmt.Errorf("does not decode: %w", err)
-	}
+	r := o.report(document)
 	if n := len(o.reports); n > 0 && r.continues(o.reports[n-1]) {
 		o.reports = o.reports[:n-1]
 		o.partial++
 	}
 	o.reports = append(o.reports, r)
-	return true, nil
+	return true
 }
 
 // finish sorts the findings.
@@ -269,12 +264,9 @@ func (o *fioOutput) finish() {
 }
 
 // report reads one document.
-func (o *fioOutput) report(document []byte) (*fioReport, error) {
+func (o *fioOutput) report(document []byte) *fioReport {
 	r := &fioReport{}
-	f, err := o.object("", document)
-	if err != nil {
-		return nil, err
-	}
+	f := o.object("", document)
 	f.need("fio version", &r.Version)
 	if !f.read("timestamp_ms", &r.TimestampMs) { // fio 2 has only seconds
 		f.need("timestamp", &r.TimestampMs)
@@ -285,27 +277,18 @@ func (o *fioOutput) report(document []byte) (*fioReport, error) {
 	f.read("jobs", &jobs)
 	f.read("client_stats", &clients)
 	for _, text := range slices.Concat(jobs, clients) {
-		j, err := o.job(text)
-		if err != nil {
-			return nil, err
-		}
-		r.Jobs = append(r.Jobs, *j)
+		r.Jobs = append(r.Jobs, *o.job(r, text))
 	}
 	if len(r.Jobs) == 0 {
 		o.missing = append(o.missing, "jobs")
 	}
-	for i := range r.Jobs {
-		r.Jobs[i].report = r
-	}
-	return r, f.done(fioReportLeftOut)
+	f.done(fioReportLeftOut)
+	return r
 }
 
-func (o *fioOutput) job(text []byte) (*fioJob, error) {
-	j := &fioJob{directions: map[string]*fioDirection{}}
-	f, err := o.object("job", text)
-	if err != nil {
-		return nil, err
-	}
+func (o *fioOutput) job(r *fioReport, text []byte) *fioJob {
+	j := &fioJob{directions: map[string]*fioDirection{}, report: r}
+	f := o.object("job", text)
 	f.need("jobname", &j.Name)
 	f.read("hostname", &j.Host)
 	f.need("groupid", &j.Group)
@@ -323,85 +306,72 @@ func (o *fioOutput) job(text []byte) (*fioJob, error) {
 	}
 	for _, name := range fioNames {
 		j.directions[name] = &fioDirection{}
-		text, ok := f.take(name)
-		switch {
-		case ok:
-			if j.directions[name], err = o.direction(name, text); err != nil {
-				return nil, err
-			}
-		case (name == metric.Read || name == metric.Write) && f.raw[fioMixed] == nil && !f.taken[fioMixed]:
+		if text, ok := f.take(name); ok {
+			j.directions[name] = o.direction(name, text)
+		} else if (name == metric.Read || name == metric.Write) && f.raw[fioMixed] == nil {
 			o.missing = append(o.missing, "job."+name)
 		}
 	}
 	if j.ios() > 0 { // unified_rw_reporting=both: their sum is known
 		j.directions[fioMixed] = &fioDirection{}
 	}
-	return j, f.done(fioJobLeftOut)
+	f.done(fioJobLeftOut)
+	return j
 }
 
 // direction reads the figures of one direction. Those of syncs are latencies alone.
-func (o *fioOutput) direction(name string, text []byte) (*fioDirection, error) {
+func (o *fioOutput) direction(name string, text []byte) *fioDirection {
 	d := &fioDirection{}
-	f, err := o.object("job."+name, text)
-	if err != nil {
-		return nil, err
-	}
+	f := o.object("job."+name, text)
 	f.need("total_ios", &d.IOs)
 	if name == metric.Sync {
-		return d, errors.Join(f.latency("lat_ns", &d.Lat), f.done(nil))
+		f.latency("lat_ns", &d.Lat)
+		f.done(nil)
+		return d
 	}
 	f.need("io_bytes", &d.Bytes)
 	f.need("iops", &d.IOPS)
 	f.need("runtime", &d.Runtime)
-	if _, ok := f.raw["bw_bytes"]; ok {
-		f.need("bw_bytes", &d.BytesPS)
-		f.leave("bw")
-	} else if _, three := f.raw["io_kbytes"]; !three { // fio 2: KiB and KiB/s
+	if _, three := f.raw["io_kbytes"]; f.raw["bw_bytes"] == nil && !three { // fio 2: KiB and KiB/s
 		f.need("bw", &d.BytesPS)
 		d.BytesPS, d.Bytes = d.BytesPS*1024, d.Bytes*1024
-	} else {
-		f.need("bw_bytes", &d.BytesPS)
+	} else if f.need("bw_bytes", &d.BytesPS) {
+		delete(f.raw, "bw")
 	}
-	for _, l := range []struct {
-		key string
-		to  *fioLatency
-	}{{"clat", &d.Clat}, {"lat", &d.Lat}} {
-		if old, ok := f.raw[l.key]; ok { // fio 2: in µs, without a number of values
-			f.take(l.key)
-			if err := o.microseconds(old, d.IOs, l.to); err != nil {
-				return nil, fmt.Errorf("job.%s.%s: %w", name, l.key, err)
-			}
-		} else if _, ok := f.raw[l.key+"_ns"]; ok || d.IOs > 0 {
-			if err := f.latency(l.key+"_ns", l.to); err != nil {
-				return nil, err
-			}
-		}
+	f.either("clat", d.IOs, &d.Clat)
+	f.either("lat", d.IOs, &d.Lat)
+	f.done(fioDirectionLeftOut)
+	return d
+}
+
+// either reads a latency of a number of I/Os: of fio 2 in µs, without a number of values, or of fio 3.
+func (f *fioObject) either(key string, ios int64, to *fioLatency) {
+	if old, ok := f.take(key); ok {
+		f.fail(key, microseconds(old, ios, to))
+	} else if f.raw[key+"_ns"] != nil || ios > 0 {
+		f.latency(key+"_ns", to)
 	}
-	return d, f.done(fioDirectionLeftOut)
 }
 
 // latency reads a latency of fio 3.
-func (f *fioObject) latency(key string, to *fioLatency) error {
+func (f *fioObject) latency(key string, to *fioLatency) {
 	text, ok := f.take(key)
 	if !ok {
 		f.out.missing = append(f.out.missing, f.name(key))
-		return nil
+		return
 	}
-	l, err := f.out.object(f.name(key), text)
-	if err != nil {
-		return err
-	}
+	l := f.out.object(f.name(key), text)
 	l.need("min", &to.Min)
 	l.need("max", &to.Max)
 	l.need("mean", &to.Mean)
 	l.need("N", &to.N)
 	l.read("percentile", &to.Percentile)
 	l.read("bins", &to.Bins)
-	return l.done([]string{"stddev"})
+	l.done([]string{"stddev"})
 }
 
 // microseconds reads a latency of fio 2.
-func (o *fioOutput) microseconds(text []byte, n int64, to *fioLatency) error {
+func microseconds(text []byte, n int64, to *fioLatency) error {
 	var l struct {
 		Min, Max, Mean float64
 		Percentile     map[string]float64
@@ -451,49 +421,51 @@ func (r *fioReport) continues(before *fioReport) bool {
 
 // fioObject reads an object field by field. What is left in raw in the end is not known to the reader.
 type fioObject struct {
-	at    string
-	raw   map[string]json.RawMessage
-	taken map[string]bool
-	out   *fioOutput
-	err   error
+	at  string
+	raw map[string]json.RawMessage
+	out *fioOutput
 }
 
-func (o *fioOutput) object(at string, text []byte) (*fioObject, error) {
-	f := &fioObject{at: at, out: o, taken: map[string]bool{}}
-	if err := json.Unmarshal(text, &f.raw); err != nil {
-		return nil, fmt.Errorf("%s: %w", cmp.Or(at, "report"), err)
+func (o *fioOutput) object(at string, text []byte) *fioObject {
+	f := &fioObject{at: at, out: o}
+	if err := json.Unmarshal(text, &f.raw); err != nil && o.err == nil {
+		o.err = fmt.Errorf("%s: %w", cmp.Or(at, "report"), err)
 	}
-	return f, nil
+	return f
 }
 
 func (f *fioObject) name(key string) string { return strings.TrimPrefix(f.at+"."+key, ".") }
 
+// fail keeps the error of a field.
+func (f *fioObject) fail(key string, err error) {
+	if err != nil && f.out.err == nil {
+		f.out.err = fmt.Errorf("%s: %w", f.name(key), err)
+	}
+}
+
 func (f *fioObject) take(key string) (json.RawMessage, bool) {
 	text, ok := f.raw[key]
 	delete(f.raw, key)
-	f.taken[key] = ok
 	return text, ok
 }
 
-func (f *fioObject) leave(key string) { delete(f.raw, key) }
-
-// read reads a field that may be absent.
+// read reads a field; false: it is absent.
 func (f *fioObject) read(key string, to any) bool {
 	text, ok := f.take(key)
 	if !ok {
 		return false
 	}
-	if err := json.Unmarshal(text, to); err != nil && f.err == nil {
-		f.err = fmt.Errorf("%s: %w", f.name(key), err)
-	}
+	f.fail(key, json.Unmarshal(text, to))
 	return string(text) != "null"
 }
 
 // need reads a field whose absence is a finding.
-func (f *fioObject) need(key string, to any) {
-	if !f.read(key, to) {
+func (f *fioObject) need(key string, to any) bool {
+	ok := f.read(key, to)
+	if !ok {
 		f.out.missing = append(f.out.missing, f.name(key))
 	}
+	return ok
 }
 
 // options reads options, whose values are strings.
@@ -508,13 +480,12 @@ func (f *fioObject) options(key string) map[string]string {
 }
 
 // done reports what is left.
-func (f *fioObject) done(leftOut []string) error {
+func (f *fioObject) done(leftOut []string) {
 	for key := range f.raw {
 		if !slices.Contains(leftOut, key) {
 			f.out.unknown = append(f.out.unknown, f.name(key))
 		}
 	}
-	return f.err
 }
 
 // latencyBins are the bins of a latency: {"midpoint in ns": count, …}.
@@ -560,14 +531,6 @@ func (b *latencyBins) bin(key, count string) error {
 		return fmt.Errorf("latency bin %q: %w", key, err)
 	}
 	return nil
-}
-
-// histogram returns the bins; nil without bins.
-func (l *fioLatency) histogram() (*binned, error) {
-	if l.Bins.err != nil || l.Bins.none() {
-		return nil, l.Bins.err
-	}
-	return &l.Bins.binned, nil
 }
 
 func isTruncated(err error) bool {

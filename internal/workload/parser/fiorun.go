@@ -2,7 +2,6 @@ package parser
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,18 +18,19 @@ type fioRun struct {
 	jobs    []*fioJob // of all reports, in order
 	logs    []fioLog
 	inTurn  bool // jobs are meant to run one after another
+	err     error
+}
 
+// check keeps the first error; of says of what it is.
+func (f *fioRun) check(of string, err error) {
+	if err != nil && f.err == nil {
+		f.err = fmt.Errorf("fio: %s%w", of, err)
+	}
 }
 
 type fioLog struct {
-	name   string
 	number int // of the job, from 1; 0: of all
 	rows   []histRow
-}
-
-// invalid adds a warning about figures that must not be used.
-func (f *fioRun) invalid(code, format string, args ...any) {
-	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
 }
 
 // label returns the beginning of a message about a job: its name where the container ran jobs
@@ -48,7 +48,7 @@ func (f *fioRun) label(j *fioJob) string {
 	return "job " + name + ": "
 }
 
-var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
+var histLogName = re(`_clat_hist(?:\.(\d+))?\.log$`)
 
 // fioDirections are the directions of I/O in the order of fio's numbers.
 var fioDirections = []string{metric.Read, metric.Write, metric.Trim}
@@ -60,8 +60,7 @@ var fioFigured = append(slices.Clone(fioDirections), fioMixed)
 // as stonewall: the times of the logs tell, else the groups, which begin with such an option and otherwise only with
 // new_group, and the time since fio began. In doubt the answer is yes, because a sum would be a rate that never was.
 func (f *fioRun) runInTurn() bool {
-	type span struct{ from, to op.Time }
-	var times []span
+	var times []extent
 	groups := map[int]op.Time{} // the longest job of each, with its ramp
 	var elapsed op.Time
 	for _, j := range f.jobs {
@@ -72,12 +71,12 @@ func (f *fioRun) runInTurn() bool {
 		elapsed = max(elapsed, op.Time(j.Elapsed)*op.Time(time.Second))
 		if slices.ContainsFunc(f.logs, func(l fioLog) bool { return f.job(&l) == j && len(l.rows) > 0 }) {
 			from, to := f.span(j)
-			times = append(times, span{from, to})
+			times = append(times, extent{from, to})
 		}
 	}
 	if len(times) == len(f.jobs) {
 		for _, a := range times {
-			if slices.ContainsFunc(times, func(b span) bool { return b.from >= a.to-(a.to-a.from)/10 }) {
+			if slices.ContainsFunc(times, func(b extent) bool { return b.from >= a.to-(a.to-a.from)/10 }) {
 				return true
 			}
 		}

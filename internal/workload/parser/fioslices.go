@@ -2,7 +2,6 @@ package parser
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -16,10 +15,9 @@ import (
 // step returns the interval of the histogram log.
 func (f *fioRun) step() time.Duration {
 	for _, j := range f.jobs {
-		if v, ok := j.option("log_hist_msec"); ok {
-			if ms, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil && ms > 0 {
-				return time.Duration(ms) * time.Millisecond
-			}
+		_, v, _ := j.option("log_hist_msec")
+		if ms, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil && ms > 0 {
+			return time.Duration(ms) * time.Millisecond
 		}
 	}
 	return time.Second
@@ -80,7 +78,7 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 }
 
 // slices converts the logs to interval histograms and rates.
-func (f *fioRun) slices() error {
+func (f *fioRun) slices() {
 	if len(f.logs) == 0 && len(f.jobs) > 0 {
 		f.warn("histLogMissing",
 			"there is no histogram log (write_hist_log, log_hist_msec): latency over time is unknown")
@@ -92,10 +90,7 @@ func (f *fioRun) slices() error {
 		l := &f.logs[i]
 		j := f.job(l)
 		for d, direction := range fioDirections {
-			sum, end, err := f.sliceLog(l, j, d, direction, rates)
-			if err != nil {
-				return err
-			}
+			sum, end := f.sliceLog(l, j, d, direction, rates)
 			if sum == nil || j != nil {
 				continue
 			}
@@ -106,15 +101,20 @@ func (f *fioRun) slices() error {
 			last[direction] = max(last[direction], end)
 		}
 	}
-	err := f.addGroupTail(logged, last, rates)
-	if err != nil {
-		return err
+	for _, direction := range fioDirections { // of jobs that fio reported as a group
+		if sum := logged[direction]; sum != nil {
+			f.tail("", f.jobs, direction, sum, last[direction], blockSize(f.jobs, direction), rates)
+		}
+	}
+	if f.err != nil {
+		return
 	}
 	f.res.Series = rates.series()
 	if len(f.logs) > 1 {
+		var err error
 		f.res.Slices, err = mergeSlices(f.res.Slices, op.Time(f.step()))
+		f.check("", err)
 	}
-	return err
 }
 
 // mergeSlices adds the histograms of slices of several logs that cover about the same step, so that a quantile of a
@@ -133,8 +133,9 @@ func mergeSlices(list []metric.Histogram, step op.Time) ([]metric.Histogram, err
 	for _, s := range list {
 		k := key{s.Metric, ((s.From+s.To)/2 - base) / step}
 		i, ok := at[k]
-		if !ok || metric.Late(int64(s.To-s.From), int64(step)) {
-			if !ok && !metric.Late(int64(s.To-s.From), int64(step)) {
+		late := metric.Late(int64(s.To-s.From), int64(step))
+		if !ok || late {
+			if !late {
 				at[k] = len(merged)
 			}
 			merged = append(merged, s)
@@ -154,12 +155,14 @@ func mergeSlices(list []metric.Histogram, step op.Time) ([]metric.Histogram, err
 
 // sliceLog converts one direction of one log; each row covers the time since the row
 // before. It returns the sum of the rows and the end of the last.
-func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, rates *rates) (*binned, op.Time, error) {
-	var owner = j
-	if owner == nil && len(f.jobs) > 0 {
-		owner = f.jobs[0]
+func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, rates *rates) (*binned, op.Time) {
+	jobs, owner := f.jobs, j
+	if j != nil {
+		jobs = []*fioJob{j}
+	} else if len(jobs) > 0 {
+		owner = jobs[0]
 	}
-	sum, end, size := &binned{}, op.Time(0), f.blockSize(j, direction)
+	sum, end, size := &binned{}, op.Time(0), blockSize(jobs, direction)
 	rows := rowsOf(l.rows, number)
 	windows := newFioWindows(rows, f.step())
 	for i := 0; i < len(rows); i++ {
@@ -180,19 +183,17 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, ra
 		if size == 0 {
 			size = float64(row.BlockSize)
 		}
-		if err := f.slice(direction, s, counts, size, rates); err != nil {
-			return nil, 0, err
-		}
+		f.slice(direction, s, counts, size, rates)
 		sum.merge(counts)
 		end = s.to
 	}
-	if j == nil {
-		if len(rows) == 0 {
-			return nil, 0, nil
-		}
-		return sum, end, nil
+	if j != nil {
+		from, _ := f.span(j)
+		f.tail(f.label(j), jobs, direction, sum, max(end, from), size, rates)
+	} else if len(rows) == 0 {
+		return nil, 0
 	}
-	return sum, end, f.addTail(j, direction, sum, end, size, rates)
+	return sum, end
 }
 
 // rowsOf returns the rows of one direction.
@@ -205,51 +206,23 @@ func rowsOf(rows []histRow, direction int) (list []*histRow) {
 	return list
 }
 
-// addTail adds the I/O of a job after its log's last row.
-func (f *fioRun) addTail(j *fioJob, direction string, logged *binned, end op.Time, size float64, rates *rates) error {
-	total, err := j.directions[direction].Clat.histogram()
-	if err != nil {
-		return fmt.Errorf("fio: %s%w", f.label(j), err)
+// tail adds the slice of the I/O of jobs after the last row of their logs, which ended at from; label begins messages.
+func (f *fioRun) tail(label string, jobs []*fioJob, direction string, logged *binned, from op.Time, size float64,
+	rates *rates) {
+	total, to := &binned{}, op.Time(math.MinInt64)
+	for _, j := range jobs {
+		bins := &j.directions[direction].Clat.Bins
+		f.check(f.label(j), bins.err)
+		total.merge(&bins.binned)
+		_, end := f.span(j)
+		to = max(to, end)
 	}
-	from, to := f.span(j)
-	return f.remainder(f.label(j), direction, total, logged, max(end, from), to, size, rates)
-}
-
-// addGroupTail is addTail for jobs that fio reported as a group.
-func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time, rates *rates) error {
-	for _, direction := range fioDirections {
-		if logged[direction] == nil {
-			continue
-		}
-		total, to := &binned{}, op.Time(math.MinInt64)
-		for _, j := range f.jobs {
-			b, err := j.directions[direction].Clat.histogram()
-			if err != nil {
-				return fmt.Errorf("fio: %s%w", f.label(j), err)
-			}
-			if b != nil {
-				total.merge(b)
-			}
-			_, end := f.span(j)
-			to = max(to, end)
-		}
-		if err := f.remainder("", direction, total, logged[direction], last[direction], to, f.blockSize(nil, direction),
-			rates); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// remainder adds the slice total − logged in [from, to); of begins its messages.
-func (f *fioRun) remainder(label, direction string, total, logged *binned, from, to op.Time, size float64,
-	rates *rates) error {
-	if total == nil || total.n == 0 {
-		return nil // no report, or one without bins: nothing to compare with
+	if total.n == 0 || f.err != nil {
+		return // no report, or one without bins: nothing to compare with
 	}
 	left, ok := total.minus(logged)
 	switch {
-	case !ok && f.coarse():
+	case !ok && slices.ContainsFunc(f.jobs, func(j *fioJob) bool { return j.flag("log_hist_coarseness", false) }):
 		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: the I/O after the last row of the log is unknown",
 			direction)
 	case !ok:
@@ -258,43 +231,27 @@ func (f *fioRun) remainder(label, direction string, total, logged *binned, from,
 			label, direction)
 	case left.n > 0 && to > from:
 		// All of it completed within a step, or there would be a row.
-		return f.slice(direction, fioSlice{from: from, to: to, silent: from + op.Time(f.step())}, left, size, rates)
+		f.slice(direction, fioSlice{from: from, to: to, silent: from + op.Time(f.step())}, left, size, rates)
 	case left.n > 0:
 		// The last completions came after the clock of the job had stopped.
 		to = from + op.Time(time.Millisecond)
-		return f.slice(direction, fioSlice{from: from, to: to, silent: to}, left, size, rates)
+		f.slice(direction, fioSlice{from: from, to: to, silent: to}, left, size, rates)
 	}
-	return nil
 }
 
-func (f *fioRun) coarse() bool {
-	return slices.ContainsFunc(f.jobs, func(j *fioJob) bool { return j.flag("log_hist_coarseness", false) })
-}
-
-func (f *fioRun) slice(direction string, s fioSlice, counts *binned, size float64, rates *rates) error {
+func (f *fioRun) slice(direction string, s fioSlice, counts *binned, size float64, rates *rates) {
 	h, err := counts.hist()
-	if err != nil {
-		return fmt.Errorf("fio: slice of %s: %w", direction, err)
-	}
+	f.check("slice of "+direction+": ", err)
 	f.res.Slices = append(f.res.Slices,
 		metric.Histogram{Metric: direction, Unit: metric.Nanoseconds, Basis: "clat", From: s.from, To: s.to, Hist: h})
 	s.addTo(rates, direction, counts.n, size)
-	return nil
 }
 
-// blockSize returns the mean I/O size of a job, or of all.
-func (f *fioRun) blockSize(j *fioJob, direction string) float64 {
-	jobs := f.jobs
-	if j != nil {
-		jobs = []*fioJob{j}
-	}
-	var ios, bytes int64
-	for _, j := range jobs {
-		d := j.directions[direction]
-		ios, bytes = ios+d.IOs, bytes+d.Bytes
-	}
-	if ios == 0 {
+// blockSize returns the mean I/O size of jobs.
+func blockSize(jobs []*fioJob, direction string) float64 {
+	d := sumOf(jobs, direction)
+	if d.IOs == 0 {
 		return 0
 	}
-	return float64(bytes) / float64(ios)
+	return float64(d.Bytes) / float64(d.IOs)
 }

@@ -2,7 +2,6 @@ package parser
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,15 +10,28 @@ import (
 	"github.com/cnsbench/cnsbench/internal/imported"
 )
 
-var (
-	// goProcs is the suffix with GOMAXPROCS of a benchmark's name; there is none if it is 1.
-	goProcs = regexp.MustCompile(`^(.*)-([0-9]+)$`)
-	// goEnd are the lines that end a package.
-	goEnd  = regexp.MustCompile(`^(?:PASS$|ok\s+(\S+)|\?\s)`)
-	goFail = regexp.MustCompile(`^(FAIL|--- FAIL|panic:|exit status)`)
-	// goSetting is a line of configuration, such as pkg: or cpu: (https://go.dev/design/14313-benchmark-format).
-	goSetting = regexp.MustCompile(`^([a-z][^\s:A-Z]*):\s*(.*)$`)
-)
+// goProcs is the suffix with GOMAXPROCS of a benchmark's name; there is none if it is 1.
+var goProcs = re(`^(.*)-([0-9]+)$`)
+
+// goLines are the lines of the output of benchmarks. Settings are lines such as pkg: or cpu:.
+var goLines = []linePattern[*goBench]{
+	{re(`^Benchmark.*$`), (*goBench).result},
+	{re(`^(?:FAIL|--- FAIL|panic:|exit status).*$`), func(b *goBench, m []string) {
+		b.flag(imported.Invalid, "benchmarksFailed", "line %d: %s", b.line, bounded.Text(m[0], 100))
+	}},
+	{re(`^(?:PASS$|ok\s+(\S+)|\?\s)`), func(b *goBench, m []string) { // the end of a package
+		if b.ended = true; m[1] != "" && b.pkg != "" && m[1] != b.pkg {
+			b.flag(imported.Warning, "linesMissing", "line %d ends package %s, but the last line pkg: names %s: results may "+
+				"be of another package than they are given to", b.line, m[1], b.pkg)
+		}
+	}},
+	{re(`^([a-z][^\s:A-Z]*):\s*(.*)$`), func(b *goBench, m []string) {
+		if m[1] == "pkg" {
+			b.pkg = m[2]
+		}
+	}},
+	{re(`^.*$`), (*goBench).leave},
+}
 
 func isBenchmarks(text string) bool {
 	for line := range strings.Lines(text) {
@@ -37,88 +49,57 @@ func isBenchmarks(text string) bool {
 
 // goResult is a line of a result.
 type goResult struct {
-	line       int
-	name, pkg  string
-	procs      string // "": no suffix
-	whole      string // with its suffix
-	iterations int
-	values     []string
+	line      int
+	name, pkg string
+	procs     string // "": no suffix
+	whole     string // with its suffix
+	values    []string
+}
+
+// goBench is the work on the output of benchmarks.
+type goBench struct {
+	report
+	results []*goResult
+	pkg     string
+	ended   bool // after the last result
+	other   unreadLines
 }
 
 // readBenchmarks reads the result lines of Go benchmarks (https://go.dev/design/14313-benchmark-format): a name, the
 // iterations, and pairs of value and unit. Parts of a name such as /size=4k are factors, as in benchstat. The package
 // and GOMAXPROCS (-cpu) tell benchmarks of one name apart. Repeated lines are trials.
 func readBenchmarks(text string) (*imported.Report, error) {
-	r := &report{}
-	var results []goResult
-	var other unreadLines
-	pkg, ended, i := "", false, -1
-	for line := range strings.SplitSeq(text, "\n") {
-		i++
-		line = strings.TrimSpace(line)
-		words := strings.Fields(line)
-		switch {
-		case line == "":
-		case strings.HasPrefix(line, "Benchmark"):
-			x, err := goResultOf(words)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: %w", i+1, err)
-			}
-			if x == nil {
-				if len(words) > 1 { // a name alone precedes the output of the benchmark
-					other.add(fmt.Sprintf("line %d", i+1), line)
-				}
-				continue
-			}
-			x.line, x.pkg = i+1, pkg
-			results = append(results, *x)
-			ended = false
-		case goFail.MatchString(line):
-			r.flag(imported.Invalid, "benchmarksFailed", "line %d: %s", i+1, bounded.Text(line, 100))
-		case goEnd.MatchString(line):
-			ended = true
-			if of := goEnd.FindStringSubmatch(line)[1]; of != "" && pkg != "" && of != pkg {
-				r.flag(imported.Warning, "linesMissing",
-					"line %d ends package %s, but the last line pkg: names %s: results may be of "+
-						"another package than they are given to", i+1, of, pkg)
-			}
-		case goSetting.MatchString(line):
-			if m := goSetting.FindStringSubmatch(line); m[1] == "pkg" {
-				pkg = m[2]
-			}
-		default:
-			other.add(fmt.Sprintf("line %d", i+1), line)
-		}
+	b := &goBench{}
+	readLines(b, &b.report, text, 1, goLines)
+	if b.other.n > 0 {
+		b.flag(imported.Info, "linesUnread", "%d lines are no results, and left out, first %s", b.other.n, b.other.first)
 	}
-	if other.n > 0 {
-		r.flag(imported.Info, "linesUnread", "%d lines are no results, and left out, first %s", other.n, other.first)
+	if !b.ended && len(b.results) > 0 {
+		b.flag(imported.Info, "endMissing", "no line PASS or ok follows the last result: whether all are there is unknown")
 	}
-	if !ended && len(results) > 0 {
-		r.flag(imported.Info, "endMissing", "no line PASS or ok follows the last result: whether all are there is unknown")
+	for _, x := range b.results {
+		b.benchmark(x)
 	}
-	for _, x := range results {
-		if err := r.benchmark(&x, results); err != nil {
-			return nil, fmt.Errorf("line %d: %w", x.line, err)
-		}
-	}
-	r.endOfText(text)
-	return &r.Report, nil
+	return b.done()
 }
 
-// goResultOf reads a line that begins like a result; nil if it is another text.
-func goResultOf(words []string) (*goResult, error) {
+// leave counts a line that is no result.
+func (b *goBench) leave(m []string) { b.other.add(fmt.Sprintf("line %d", b.line), m[0]) }
+
+// result reads a line that begins like a result. A name alone precedes the output of the benchmark.
+func (b *goBench) result(m []string) {
+	words := strings.Fields(m[0])
 	if len(words) < 2 {
-		return nil, nil
+		return
 	}
-	n, notOne := strconv.Atoi(words[1])
-	if notOne != nil {
-		return nil, nil //nolint:nilerr // it is another text
+	if _, err := strconv.Atoi(words[1]); err != nil {
+		b.leave(m)
+		return
 	}
 	if len(words) < 4 || len(words)%2 != 0 {
-		return nil, fmt.Errorf("%s: want pairs of value and unit after the number of iterations: the line is cut off",
-			words[0])
+		b.refuse("%s: want pairs of value and unit after the number of iterations: the line is cut off", words[0])
 	}
-	x := &goResult{whole: strings.TrimPrefix(words[0], "Benchmark"), iterations: n, values: words[2:]}
+	x := &goResult{line: b.line, pkg: b.pkg, whole: strings.TrimPrefix(words[0], "Benchmark"), values: words[2:]}
 	x.name = x.whole
 	switch m := goProcs.FindStringSubmatch(x.whole); {
 	case m == nil:
@@ -127,16 +108,16 @@ func goResultOf(words []string) (*goResult, error) {
 	default:
 		x.name, x.procs = m[1], m[2]
 	}
-	return x, nil
+	b.results, b.ended = append(b.results, x), false
 }
 
 // benchmark adds the figures of a result.
-func (r *report) benchmark(x *goResult, all []goResult) error {
+func (b *goBench) benchmark(x *goResult) {
 	name, options := x.name, map[string]string{"pkg": x.pkg}
 	// A number at the end of a name is GOMAXPROCS if all names of the package have one (-cpu 2,4), or if the name is there
 	// without it too (-cpu 1,2). Else it is the benchmark's own, as in /size-16.
 	any := func(of func(o *goResult) bool) bool {
-		return slices.ContainsFunc(all, func(o goResult) bool { return o.pkg == x.pkg && of(&o) })
+		return slices.ContainsFunc(b.results, func(o *goResult) bool { return o.pkg == x.pkg && of(o) })
 	}
 	bare := any(func(o *goResult) bool { return o.procs == "" })
 	both := any(func(o *goResult) bool { return o.name == x.name && o.procs != "" }) &&
@@ -147,15 +128,14 @@ func (r *report) benchmark(x *goResult, all []goResult) error {
 		options["cpu"] = x.procs
 	}
 	name, levels := factorsOf(name)
-	for i := 0; i < len(x.values); i += 2 {
+	for i := 0; i+1 < len(x.values); i += 2 {
 		v, err := strconv.ParseFloat(x.values[i], 64)
 		if err != nil {
-			return fmt.Errorf("invalid value %q of Benchmark%s", x.values[i], x.whole)
+			b.line = x.line
+			b.refuse("invalid value %q of Benchmark%s", x.values[i], x.whole)
 		}
-		r.figure(name+" "+x.values[i+1], x.values[i+1], v, options)
-		r.Figures[len(r.Figures)-1].Levels = levels
+		b.figure(name+" "+x.values[i+1], x.values[i+1], v, options, levels...)
 	}
-	return nil
 }
 
 // factorsOf takes the parts key=value out of a benchmark's name. A part with the name of a column of values, or with a

@@ -4,7 +4,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"regexp"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +13,7 @@ import (
 )
 
 // cosbenchFigures are the columns that become figures, with their units. Times are in milliseconds.
-var cosbenchFigures = []struct{ column, name, unit string }{
+var cosbenchFigures = []tableFigure{
 	{"Throughput", "throughput", "op/s"}, {"Bandwidth", "bandwidth", "B/s"}, {"Avg-ResTime", "response time", "ms"},
 	{"95%-ResTime", "response time p95", "ms"}, {"99%-ResTime", "response time p99", "ms"},
 }
@@ -32,10 +32,11 @@ var cosbenchStates = []string{"completed", "terminated", "failed", "cancelled", 
 	"launching", "submitting", "booting", "running", "closing", "authing", "queuing", "processing", "N/A"}
 
 var (
-	cosbenchNumber   = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(E[0-9]+)?|N/A|)$`)
-	cosbenchPart     = regexp.MustCompile(`^[0-9]{1,2}$`)
-	cosbenchLastPart = regexp.MustCompile(`^[0-9]{1,2}%$`)
-	cosbenchRatio    = regexp.MustCompile(`^([0-9.]+)%$`)
+	cosbenchNumber   = re(`^([0-9]+(\.[0-9]+)?(E[0-9]+)?|N/A|)$`)
+	cosbenchPart     = re(`^[0-9]{1,2}$`)
+	cosbenchLastPart = re(`^[0-9]{1,2}%$`)
+	cosbenchRatio    = re(`^(?:([0-9.]+)%|N/A)$`)
+	cosbenchText     = re(`^`)
 )
 
 func isCOSBench(text string) bool {
@@ -56,198 +57,152 @@ func readCOSBench(text string) (*imported.Report, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("the file is empty")
 	}
-	c := &cosbench{header: rows[0], named: map[string]int{}}
-	for i := range c.header {
-		c.header[i] = strings.TrimSpace(c.header[i])
+	c := &cosbench{}
+	for _, name := range rows[0] {
+		c.header = append(c.header, strings.TrimSpace(name))
 	}
-	needed := []string{"Stage", "Op-Name", "Op-Count", "Byte-Count", "Status", "Succ-Ratio"}
-	for _, f := range cosbenchFigures {
-		needed = append(needed, f.column)
-	}
-	for _, column := range needed {
+	for _, column := range columnsOf(cosbenchFigures, "Stage", "Op-Name", "Op-Count", "Byte-Count", "Status",
+		"Succ-Ratio") {
 		if !slices.Contains(c.header, column) {
 			return nil, fmt.Errorf("no column %s: want the CSV file of a workload, with a row for each operation", column)
 		}
 	}
-	for i := range rows[1:] {
-		row, err := c.aligned(rows[i+1])
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", i+2, err)
-		}
-		rows[i+1] = row
-		c.named[c.cell(row, "Stage")+"\x00"+c.cell(row, "Op-Name")]++
-	}
-	count := map[string]int{}
+	named, count := map[[2]string]int{}, map[[2]string]int{}
+	var all []cells
 	for i, row := range rows[1:] {
-		id := c.cell(row, "Stage") + "\x00" + c.cell(row, "Op-Name")
-		count[id]++
-		if err := c.row(row, count[id], c.named[id]); err != nil {
-			return nil, fmt.Errorf("line %d: %w", i+2, err)
+		c.line = i + 2
+		x := cellsOf(c.header, c.aligned(row))
+		all = append(all, x)
+		named[[2]string{x["Stage"], x["Op-Name"]}]++
+	}
+	for i, row := range all {
+		c.line = i + 2
+		name := [2]string{row["Stage"], row["Op-Name"]}
+		var options map[string]string
+		if count[name]++; named[name] > 1 {
+			options = map[string]string{"operation": strconv.Itoa(count[name])}
 		}
+		c.row(row, name[0]+" "+name[1], options)
 	}
 	c.endOfText(text)
-	return &c.Report, nil
+	return c.done()
 }
 
 // cosbench is the work on a file.
 type cosbench struct {
 	report
 	header []string
-	named  map[string]int // rows by stage and operation
-}
-
-func (c *cosbench) cell(row []string, column string) string {
-	if i := slices.Index(c.header, column); i >= 0 && i < len(row) {
-		return strings.TrimSpace(row[i])
-	}
-	return ""
 }
 
 // aligned returns a row whose cells are below the names of the header. The status says where the numbers end: numbers
 // with a decimal comma make more cells before it.
-func (c *cosbench) aligned(row []string) ([]string, error) {
+func (c *cosbench) aligned(row []string) []string {
 	status := slices.Index(c.header, "Status")
-	if len(row) <= status {
-		return nil, fmt.Errorf("it has %d cells, the header %d: the file is cut off, or another file's line is in it",
-			len(row),
-			len(c.header))
-	}
 	at := slices.IndexFunc(row, func(cell string) bool {
 		return cell != "N/A" && slices.Contains(cosbenchStates, strings.ToLower(strings.TrimSpace(cell)))
 	})
 	switch more := at - status; {
+	case len(row) <= status:
+		c.refuse("it has %d cells, the header %d: the file is cut off, or another file's line is in it", len(row),
+			len(c.header))
 	case at < 0:
-		return nil, errors.New("it has no status such as completed")
+		c.refuse("it has no status such as completed")
 	case more == 0:
-		return row, nil
 	case more < 0 || more > len(cosbenchDecimal) || !slices.Equal(c.header[:status], cosbenchColumns):
-		return nil, fmt.Errorf("its status is in column %d, that of the header in column %d", at+1, status+1)
+		c.refuse("its status is in column %d, that of the header in column %d", at+1, status+1)
 	default:
 		return c.joined(row, more)
 	}
+	return row
 }
 
 // joined puts numbers with a decimal comma together: more of the decimal columns are two cells. There must be only one
 // way that leaves numbers in all columns of numbers.
-func (c *cosbench) joined(row []string, more int) ([]string, error) {
-	var found []string
+func (c *cosbench) joined(row []string, more int) (found []string) {
 	ways := 0
-	for set := range 1 << len(cosbenchDecimal) {
-		var split []string
-		for i, column := range cosbenchDecimal {
-			if set>>i&1 == 1 {
-				split = append(split, column)
-			}
-		}
-		if len(split) != more {
+	for set := range uint(1) << len(cosbenchDecimal) {
+		if bits.OnesCount(set) != more {
 			continue
 		}
-		if joined, ok := c.join(row, split); ok {
+		if joined, ok := c.join(row, set); ok {
 			found = joined
 			ways++
 		}
 	}
 	if ways != 1 {
-		return nil, fmt.Errorf("its numbers have decimal commas and no quotes, and which cells belong together is not "+
-			"certain: "+
+		c.refuse("its numbers have decimal commas and no quotes, and which cells belong together is not certain: "+
 			"write them with points (COSBench: run it with -Duser.language=en); %s", strings.Join(row, ","))
 	}
-	return found, nil
+	return found
 }
 
-// join puts the cells of the given columns together.
-func (c *cosbench) join(row, split []string) (joined []string, ok bool) {
-	i := 0
-	for _, column := range c.header[:slices.Index(c.header, "Status")] {
-		cell := strings.TrimSpace(row[i])
-		i++
-		if slices.Contains(split, column) {
-			part := strings.TrimSpace(row[i])
-			i++
-			if column == "Succ-Ratio" && !cosbenchLastPart.MatchString(part) || column != "Succ-Ratio" &&
-				!cosbenchPart.MatchString(part) {
-				return nil, false
-			}
-			cell += "." + part
+// join puts the cells of a set of the decimal columns together.
+func (c *cosbench) join(row []string, set uint) (joined []string, ok bool) {
+	for _, column := range cosbenchColumns {
+		cell, part, number := strings.TrimSpace(row[0]), cosbenchPart, cosbenchNumber
+		row = row[1:]
+		switch column {
+		case "Succ-Ratio":
+			part, number = cosbenchLastPart, cosbenchRatio
+		case "Stage", "Op-Name", "Op-Type":
+			number = cosbenchText
 		}
-		switch {
-		case column == "Succ-Ratio":
-			if cell != "N/A" && !cosbenchRatio.MatchString(cell) {
+		if i := slices.Index(cosbenchDecimal, column); i >= 0 && set>>i&1 == 1 {
+			if !part.MatchString(strings.TrimSpace(row[0])) {
 				return nil, false
 			}
-		case slices.Contains([]string{"Stage", "Op-Name", "Op-Type"}, column):
-		case !cosbenchNumber.MatchString(cell):
+			cell += "." + strings.TrimSpace(row[0])
+			row = row[1:]
+		}
+		if !number.MatchString(cell) {
 			return nil, false
 		}
 		joined = append(joined, cell)
 	}
-	return append(joined, row[i:]...), c.plausible(joined)
+	joined = append(joined, row...)
+	return joined, plausible(cellsOf(c.header, joined))
 }
 
 // plausible reports whether percentiles ascend.
-func (c *cosbench) plausible(row []string) bool {
-	last := 0.0
+func plausible(row cells) bool {
+	var known []float64
 	for _, p := range []string{"60%", "80%", "90%", "95%", "99%", "100%"} {
-		x, err := strconv.ParseFloat(c.cell(row, p+"-ResTime"), 64)
-		if err == nil && x < last {
-			return false
-		}
-		if err == nil {
-			last = x
+		if x, err := strconv.ParseFloat(row[p+"-ResTime"], 64); err == nil {
+			known = append(known, x)
 		}
 	}
-	return true
+	return slices.IsSorted(known)
 }
 
-// row adds the figures of an operation, the number'th of several with its name in its stage.
-func (c *cosbench) row(row []string, number, of int) error {
-	name := c.cell(row, "Stage") + " " + c.cell(row, "Op-Name")
-	if status := strings.ToLower(c.cell(row, "Status")); status != "completed" {
+// row adds the figures of an operation.
+func (c *cosbench) row(row cells, name string, options map[string]string) {
+	if status := strings.ToLower(row["Status"]); status != "completed" {
 		c.flag(imported.Invalid, "stageIncomplete", "%s: the stage is %s, not completed", name, status)
 	}
-	counts := map[string]float64{}
-	for _, column := range []string{"Op-Count", "Byte-Count"} {
-		text := c.cell(row, column)
-		x, err := strconv.ParseFloat(text, 64)
-		if text != "N/A" && err != nil {
-			return fmt.Errorf("invalid %s %q: want a number", column, text)
+	number := func(column string) float64 { // 0 if there is none
+		if text := row[column]; text != "N/A" {
+			return c.number(column, text)
 		}
-		counts[column] = x
+		return 0
 	}
-	ratio := c.cell(row, "Succ-Ratio")
-	if m := cosbenchRatio.FindStringSubmatch(ratio); m != nil {
-		share, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			return fmt.Errorf("invalid Succ-Ratio %q", ratio)
-		}
-		if share < 100 {
-			c.flag(imported.Warning, "operationsFailed", "%s: %s of the operations succeeded; the figures are of those", name,
-				ratio)
-		}
-	} else if ratio != "N/A" {
-		return fmt.Errorf("invalid Succ-Ratio %q: want a share such as 99.5%%", ratio)
+	operations, bytes := number("Op-Count"), number("Byte-Count")
+	ratio := row["Succ-Ratio"]
+	if m := cosbenchRatio.FindStringSubmatch(ratio); m == nil {
+		c.refuse("invalid Succ-Ratio %q: want a share such as 99.5%%", ratio)
+	} else if ratio != "N/A" && c.number("Succ-Ratio", m[1]) < 100 {
+		c.flag(imported.Warning, "operationsFailed", "%s: %s of the operations succeeded; the figures are of those", name,
+			ratio)
 	}
-	if counts["Op-Count"] == 0 {
-		return nil
-	}
-	var options map[string]string
-	if of > 1 {
-		options = map[string]string{"operation": strconv.Itoa(number)}
+	if operations == 0 {
+		return
 	}
 	for _, f := range cosbenchFigures {
-		text := c.cell(row, f.column)
-		if text == "N/A" || f.column == "Bandwidth" && counts["Byte-Count"] == 0 {
-			continue
+		switch text := row[f.column]; {
+		case text == "N/A" || f.column == "Bandwidth" && bytes == 0:
+		case text == "":
+			c.missing("%s: %s is empty", name, f.column)
+		default:
+			c.figure(name+" "+f.name, f.unit, c.number(f.column, text), options)
 		}
-		if text == "" {
-			c.flag(imported.Warning, "figuresMissing", "%s: %s is empty", name, f.column)
-			continue
-		}
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("invalid %s %q: want a number", f.column, text)
-		}
-		c.figure(name+" "+f.name, f.unit, x, options)
 	}
-	return nil
 }

@@ -2,23 +2,30 @@ package parser
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // Lines of dbench's summary. Its figures are those that fio prints: "75.7k", "523MiB/s". A figure is empty where dbench
 // did not find it in fio's report.
-var (
-	dbenchBegin      = regexp.MustCompile(`^= Dbench Summary =$`)
-	dbenchRandom     = regexp.MustCompile(`^Random Read/Write IOPS: (\S*?)/(\S*?)\. BW: (\S*) / (\S*)$`)
-	dbenchDelay      = regexp.MustCompile(`^Average Latency \((\w+)\) Read/Write: (\S*?) ?/ ?(\S*)$`)
-	dbenchSequential = regexp.MustCompile(`^Sequential Read/Write: (\S*) / (\S*)$`)
-	dbenchMixed      = regexp.MustCompile(`^Mixed Random Read/Write IOPS: (\S*?)/(\S*)$`)
-	dbenchRule       = regexp.MustCompile(`^=+$`)
-)
+var dbenchLines = []linePattern[*dbenchSummary]{
+	{re(`^= Dbench Summary =$`), func(d *dbenchSummary, _ []string) { d.begin() }},
+	{re(`^(=+|All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`), nil},
+	dbenchFigures(`^Random Read/Write IOPS: ()(\S*?)/(\S*?)\. BW: (\S*) / (\S*)$`, dbenchTests[:4]),
+	dbenchFigures(`^Average Latency \((\w+)\) Read/Write: (\S*?) ?/ ?(\S*)$`, dbenchTests[4:6]),
+	dbenchFigures(`^Sequential Read/Write: ()(\S*) / (\S*)$`, dbenchTests[6:8]),
+	dbenchFigures(`^Mixed Random Read/Write IOPS: ()(\S*?)/(\S*)$`, dbenchTests[8:]),
+}
+
+// dbenchFigures is a line with the figures of tests. Its first group is the unit of times.
+func dbenchFigures(pattern string, tests []dbenchTest) linePattern[*dbenchSummary] {
+	return linePattern[*dbenchSummary]{re(pattern), func(d *dbenchSummary, m []string) {
+		d.add(strings.TrimSuffix(m[1], "ec"), tests, m[2:])
+	}}
+}
 
 func isDbench(text string) bool { return strings.Contains(text, "= Dbench Summary =") }
 
@@ -31,38 +38,10 @@ const (
 // readDbench reads the summaries in the log of dbench; each is a trial. What precedes a summary is what fio printed.
 func readDbench(text string) (*imported.Report, error) {
 	d := &dbenchSummary{}
-	before, rest, found := strings.Cut(text, "= Dbench Summary =\n")
-	if !found {
-		before, rest = "", text // the lines alone, as they are pasted
-	}
-	line := strings.Count(before, "\n") + 1
-	if found {
-		rest = "= Dbench Summary =\n" + rest
-	}
-	err := d.lines(rest, line, []linePattern{
-		{dbenchBegin, d.begin}, {dbenchRule, nil},
-		{regexp.MustCompile(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`), nil},
-		{dbenchRandom, func(m []string) error {
-			return d.add("Random read IOPS", "IOPS", m[1], "Random write IOPS", "IOPS", m[2], "Random read bandwidth", "MiB/s",
-				m[3],
-				"Random write bandwidth", "MiB/s", m[4])
-		}},
-		{dbenchDelay, func(m []string) error {
-			unit := strings.TrimSuffix(m[1], "ec")
-			return d.add("Read latency", unit, m[2], "Write latency", unit, m[3])
-		}},
-		{dbenchSequential, func(m []string) error {
-			return d.add("Sequential read", "MiB/s", m[1], "Sequential write", "MiB/s", m[2])
-		}},
-		{dbenchMixed, func(m []string) error {
-			return d.add("Mixed read IOPS", "IOPS", m[1], "Mixed write IOPS", "IOPS", m[2])
-		}},
-	})
-	if err != nil {
-		return nil, err
-	}
+	at := max(0, strings.Index(text, "= Dbench Summary =\n")) // or the lines alone, as they are pasted
+	readLines(d, &d.report, text[at:], strings.Count(text[:at], "\n")+1, dbenchLines)
 	d.end()
-	return &d.Report, nil
+	return d.done()
 }
 
 // dbenchSummary is the work on a log.
@@ -72,40 +51,43 @@ type dbenchSummary struct {
 	begun  bool
 }
 
-func (d *dbenchSummary) begin([]string) error {
+func (d *dbenchSummary) begin() {
 	if d.values != nil || d.begun {
 		d.end()
 	}
 	d.values, d.begun = nil, true
-	return nil
 }
 
-// add adds figures: name, unit and text of each.
-func (d *dbenchSummary) add(figures ...string) error {
-	if _, again := d.values[figures[0]]; again {
-		if err := d.begin(nil); err != nil {
-			return err
-		}
+// add adds the figures of a line; times have a unit.
+func (d *dbenchSummary) add(unit string, tests []dbenchTest, texts []string) {
+	if _, again := d.values[tests[0].figure.Name]; again {
+		d.begin()
 	}
 	if d.values == nil {
 		d.values = map[string]float64{}
 	}
-	for i := 0; i < len(figures); i += 3 {
-		name, unit, text := figures[i], figures[i+1], figures[i+2]
-		if text == "" {
+	for i, t := range tests {
+		if texts[i] == "" {
 			continue // end says so
 		}
-		x, err := humanFigure(name, unit, text)
-		if err != nil {
-			return err
+		name, one := t.figure.Name, 1.0
+		of, known := map[string]string{metric.PerSecond: "IOPS", metric.BytesPerSecond: "MiB/s"}[t.figure.Unit]
+		if !known {
+			of = unit
 		}
-		d.values[name] = x
-		if ns, ok := nanoseconds[unit+"ec"]; ok {
-			d.values[name] = x * ns
+		x, err := fioHuman(texts[i])
+		if err != nil || (of == "MiB/s") != strings.HasSuffix(texts[i], "B/s") {
+			d.refuse("invalid figure %q of %s", texts[i], name)
 		}
-		d.figure(name, unit, x, nil)
+		if of == "MiB/s" {
+			x /= 1 << 20
+		}
+		if ns, ok := nanoseconds[of+"ec"]; ok {
+			one = ns
+		}
+		d.values[name] = x * one
+		d.figure(name, of, x, nil)
 	}
-	return nil
 }
 
 // end checks that a summary has all of the figures, and that they can be true together.
@@ -117,13 +99,11 @@ func (d *dbenchSummary) end() {
 		}
 	}
 	if len(absent) > 0 {
-		d.flag(imported.Warning, "figuresMissing", "the summary does not have: %s (dbench did not find them in fio's report)",
-			strings.Join(absent, ", "))
+		d.missing("the summary does not have: %s (dbench did not find them in fio's report)", strings.Join(absent, ", "))
 	}
-	for _, direction := range []string{"ead", "rite"} {
-		first := map[string]string{"ead": "R", "rite": "W"}[direction]
-		iops, ok := d.values["Random "+strings.ToLower(first)+direction+" IOPS"]
-		latency, both := d.values[first+direction+" latency"]
+	for _, direction := range []string{"Read", "Write"} {
+		iops, ok := d.values["Random "+strings.ToLower(direction)+" IOPS"]
+		latency, both := d.values[direction+" latency"]
 		if !ok || !both || latency <= 0 || iops <= 0 {
 			continue
 		}
@@ -133,34 +113,33 @@ func (d *dbenchSummary) end() {
 		few, many := dbenchLatencyDepth*1e9/latency, dbenchDepth*1e9/latency
 		if few > margin*iops || iops > margin*many {
 			d.flag(imported.Warning, "latencyDoubtful",
-				"%s%s latency of %.3g ms cannot be with %.0f IOPS: at depth %d it makes %.0f IOPS; the unit that dbench "+
-					"prints may be wrong (it takes what fio prints as msec for usec)", first, direction, latency/1e6, iops,
+				"%s latency of %.3g ms cannot be with %.0f IOPS: at depth %d it makes %.0f IOPS; the unit that dbench "+
+					"prints may be wrong (it takes what fio prints as msec for usec)", direction, latency/1e6, iops,
 				dbenchLatencyDepth, few)
 		}
 	}
 }
 
 // human matches a figure as fio prints it for people.
-var human = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMGT]i?|k)?B/s)?$`)
+var human = re(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMGT]i?|k)?B/s)?$`)
 
 // bytesPerSecond are the units of fio's bandwidths.
 var bytesPerSecond = map[string]float64{"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
-	"TiB/s": 1 << 40,
-	"kB/s":  1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+	"TiB/s": 1 << 40, "kB/s": 1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 
-// humanFigure reads a figure in IOPS, MiB/s, or a unit of time.
-func humanFigure(name, unit, text string) (float64, error) {
+// fioHuman reads a number of fio with its unit: "24.4k", "791KiB/s".
+func fioHuman(text string) (float64, error) {
 	m := human.FindStringSubmatch(text)
-	if m == nil || (unit == "MiB/s") != (m[3] != "") {
-		return 0, fmt.Errorf("invalid figure %q of %s", text, name)
+	if m == nil {
+		return 0, fmt.Errorf("invalid number %q of fio", text)
 	}
-	x, err := strconv.ParseFloat(m[1], 64)
+	v, err := strconv.ParseFloat(m[1], 64)
 	if err != nil {
 		return 0, err
 	}
-	x *= map[string]float64{"": 1, "k": 1e3, "M": 1e6}[m[2]]
+	v *= map[string]float64{"": 1, "k": 1e3, "M": 1e6}[m[2]]
 	if m[3] != "" {
-		x *= bytesPerSecond[m[3]] / (1 << 20)
+		v *= bytesPerSecond[m[3]]
 	}
-	return x, nil
+	return v, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
@@ -35,8 +36,7 @@ func readFio(text string) (*imported.Report, error) {
 			out.partial)
 	}
 	for _, what := range out.findings() {
-		severity := imported.Warning
-		r.flag(severity, "fieldsUnread", "%s", what)
+		r.flag(imported.Warning, "fieldsUnread", "%s", what)
 	}
 	if len(out.reports) == 0 {
 		return nil, errors.New("no JSON: run fio with --output-format=json")
@@ -58,17 +58,16 @@ func readFio(text string) (*imported.Report, error) {
 // fio adds the figures of a report.
 func (r *report) fio(x *fioReport) error {
 	f := fioRun{reports: []*fioReport{x}}
+	hosts := map[string]bool{}
 	for i := range x.Jobs {
-		f.jobs = append(f.jobs, &x.Jobs[i])
-	}
-	for _, j := range f.jobs {
+		j := &x.Jobs[i]
+		f.jobs, hosts[j.Host] = append(f.jobs, j), true
 		if j.Error != 0 && j.Errors == 0 {
 			return fmt.Errorf("job %s failed with error %d: its figures are no trial", j.Name, j.Error)
 		}
 		if j.Errors > 0 {
 			r.flag(imported.Warning, "fioErrors", "job %s: %d I/Os failed (the first with error %d); the figures count "+
-				"those that "+
-				"succeeded", j.Name, j.Errors, j.Error)
+				"those that succeeded", j.Name, j.Errors, j.Error)
 		}
 	}
 	f.judge()
@@ -80,26 +79,16 @@ func (r *report) fio(x *fioReport) error {
 			r.flag(imported.Warning, w.Code, "%s", w.Message)
 		}
 	}
-	hosts := map[string]bool{}
-	for _, j := range f.jobs {
-		hosts[j.Host] = true
-	}
 	for _, same := range alike(f.jobs) {
-		j := same[0]
-		name := j.Name
-		if j.Host != "" && j.Host != fioAllClients && len(hosts) > 1 {
-			name += "@" + j.Host
+		name, options := same[0].Name, same[0].comparable()
+		if host := same[0].Host; host != "" && host != fioAllClients && len(hosts) > 1 {
+			name += "@" + host
 		}
-		options := j.comparable()
 		if len(same) > 1 {
 			options["numjobs"] = strconv.Itoa(len(same))
 		}
 		for _, direction := range fioNames {
-			var list []*fioDirection
-			for _, j := range same {
-				list = append(list, j.directions[direction])
-			}
-			r.direction(strings.TrimSpace(name+" "+direction), list, options)
+			r.direction(strings.TrimSpace(name+" "+direction), direction, same, options)
 		}
 	}
 	return nil
@@ -126,8 +115,8 @@ func alike(jobs []*fioJob) (groups [][]*fioJob) {
 var fioIrrelevant = []string{"name", "description", "directory", "filename", "opendir", "write_", "log_",
 	"per_job_logs", "group_reporting", "percentile_list", "clat_percentiles", "lat_percentiles",
 	"slat_percentiles", "disable_", "bwavgtime", "iopsavgtime", "status_interval", "unlink", "create_", "randseed",
-	"rand_seed", "thread", "stonewall",
-	"wait_for_previous", "exitall", "iolog", "uid", "gid"}
+	"rand_seed", "thread", "stonewall", "wait_for_previous",
+	"exitall", "iolog", "uid", "gid"}
 
 // fioDefaults are the values of the options that decide most, where a job file does not have them.
 var fioDefaults = map[string]string{"rw": "read", "bs": "4096", "iodepth": "1", "ioengine": "psync"}
@@ -156,75 +145,60 @@ func (j *fioJob) comparable() map[string]string {
 }
 
 // direction adds the figures of one direction of jobs that ran together.
-func (r *report) direction(name string, jobs []*fioDirection, options map[string]string) {
-	var sum fioDirection
-	sync := strings.HasSuffix(name, "sync")
-	for _, d := range jobs {
-		sum.IOs, sum.IOPS, sum.BytesPS = sum.IOs+d.IOs, sum.IOPS+d.IOPS, sum.BytesPS+d.BytesPS
-	}
-	if !sync && sum.IOs == 0 {
-		return
-	}
-	if !sync {
+func (r *report) direction(name, direction string, jobs []*fioJob, options map[string]string) {
+	if direction != metric.Sync {
+		sum := sumOf(jobs, direction)
+		if sum.IOs == 0 {
+			return
+		}
 		r.figure(name+" IOPS", "IOPS", sum.IOPS, options)
 		r.figure(name+" bandwidth", "B/s", sum.BytesPS, options)
 	}
-	for _, l := range []struct {
-		name string
-		of   func(*fioDirection) *fioLatency
-		mean bool
-	}{
-		{" latency", func(d *fioDirection) *fioLatency { return &d.Lat }, true},
-		{" completion latency", func(d *fioDirection) *fioLatency { return &d.Clat }, false},
-	} {
-		r.latency(name+l.name, jobs, l.of, l.mean, options)
+	var lat, clat []*fioLatency
+	for _, j := range jobs {
+		if l := &j.directions[direction].Lat; l.N != 0 {
+			lat = append(lat, l)
+		}
+		if l := &j.directions[direction].Clat; l.N != 0 {
+			clat = append(clat, l)
+		}
 	}
+	if n, sum := int64(0), 0.0; len(lat) > 0 {
+		for _, l := range lat {
+			n, sum = n+l.N, sum+l.Mean*float64(l.N)
+		}
+		r.figure(name+" latency", "ns", sum/float64(n), options)
+	}
+	r.percentiles(name+" latency", lat, options)
+	r.percentiles(name+" completion latency", clat, options)
 }
 
-// latency adds the mean and the percentiles of a latency. Those of several jobs come from their bins.
-func (r *report) latency(name string, jobs []*fioDirection, of func(*fioDirection) *fioLatency, mean bool,
-	options map[string]string) {
-	var n int64
-	var sum float64
-	var percentiles []map[string]float64
+// percentiles adds the percentiles of a latency. Those of several jobs come from their bins.
+func (r *report) percentiles(name string, jobs []*fioLatency, options map[string]string) {
+	if len(jobs) == 0 {
+		return
+	}
 	whole, bins := hist.New(), true
-	for _, d := range jobs {
-		l := of(d)
-		if l.N == 0 {
-			continue
-		}
-		n, sum = n+l.N, sum+l.Mean*float64(l.N)
-		percentiles = append(percentiles, l.Percentile)
+	for _, l := range jobs {
 		h, err := l.exact()
 		bins = bins && err == nil && h.N() > 0 && whole.Merge(h) == nil
 	}
-	if n == 0 {
-		return
-	}
-	if mean {
-		r.figure(name, "ns", sum/float64(n), options)
-	}
-	if len(percentiles) == 1 && len(percentiles[0]) > 0 {
-		for _, key := range []string{"50.000000", "99.000000"} {
-			if _, ok := percentiles[0][key]; !ok {
-				r.flag(imported.Info, "figuresMissing", "%s: there is no percentile %s", name, key[:2])
-			}
-		}
-	}
 	for _, p := range []struct {
-		key, name string
-		q         float64
-	}{{"50.000000", " p50", 0.5}, {"99.000000", " p99", 0.99}} {
-		switch x, ok := percentiles[0][p.key]; {
-		case len(percentiles) == 1 && ok:
-			r.figure(name+p.name, "ns", x, options)
-		case len(percentiles) > 1 && bins:
+		key string
+		q   float64
+	}{{"50", 0.5}, {"99", 0.99}} {
+		switch x, ok := jobs[0].Percentile[p.key+".000000"]; {
+		case len(jobs) == 1 && ok:
+			r.figure(name+" p"+p.key, "ns", x, options)
+		case len(jobs) == 1 && len(jobs[0].Percentile) > 0:
+			r.flag(imported.Info, "figuresMissing", "%s: there is no percentile %s", name, p.key)
+		case len(jobs) > 1 && bins:
 			if v, known := whole.Quantile(p.q); known {
-				r.figure(name+p.name, "ns", float64(v), options)
+				r.figure(name+" p"+p.key, "ns", float64(v), options)
 			}
-		case len(percentiles) > 1 && ok:
+		case len(jobs) > 1 && ok:
 			r.flag(imported.Info, "percentilesApart", "%s: percentiles of %d jobs cannot be put together: run fio with "+
-				"group_reporting, or with --output-format=json+", name, len(percentiles))
+				"group_reporting, or with --output-format=json+", name, len(jobs))
 		}
 	}
 }

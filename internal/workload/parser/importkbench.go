@@ -1,26 +1,24 @@
 package parser
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
 )
 
-// Lines of the summaries of kbench (fio/parse.sh and fio/cmp_parse.sh of yasker/kbench).
-var (
-	kbenchBegin   = regexp.MustCompile(`^FIO Benchmark (Summary|Compar[a-z]+ Summary)$`)
-	kbenchFor     = regexp.MustCompile(`^For: (.+)$`)
-	kbenchSetting = regexp.MustCompile(`^(SIZE|Size|QUICK MODE|Quick Mode|CPU Idleness Profiling): ?(.*)$`)
-	kbenchTitle   = regexp.MustCompile(`^(IOPS|Bandwidth in KiB/sec|Latency in ns) \(Read/Write\)$`)
-	kbenchRow     = regexp.MustCompile(`^(Random|Sequential): +(\S*) / (\S*?)(?: +vs +(\S*) / (\S*) +: +.*)?$`)
-	kbenchLeftOut = regexp.MustCompile(`^(=+$|TEST_\w+: |Benchmarking \S+\.fio into |CPU Idleness: |` +
-		`.+ vs .+ : +Change$|QUICK MODE ENABLED$)`)
-	kbenchNumber = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})*$|^[0-9]+$`)
-)
+// kbenchLines are the lines of the summaries of kbench (fio/parse.sh and fio/cmp_parse.sh of yasker/kbench).
+var kbenchLines = []linePattern[*kbench]{
+	{re(`^FIO Benchmark (Summary|Compar[a-z]+ Summary)$`), (*kbench).begin},
+	{re(`^For: (.+)$`), (*kbench).of},
+	{re(`^(SIZE|Size|QUICK MODE|Quick Mode|CPU Idleness Profiling): ?(.*)$`), (*kbench).setting},
+	{re(`^(IOPS|Bandwidth in KiB/sec|Latency in ns) \(Read/Write\)$`), func(k *kbench, m []string) {
+		k.title = kbenchTitles[m[1]]
+	}},
+	{re(`^(Random|Sequential): +(\S*) / (\S*?)(?: +vs +(\S*) / (\S*) +: +.*)?$`), (*kbench).row},
+	{re(`^(=+$|TEST_\w+: |Benchmarking \S+\.fio into |CPU Idleness: |.+ vs .+ : +Change$|QUICK MODE ENABLED$)`), nil},
+}
+
+var kbenchNumber = re(`^[0-9]{1,3}(,[0-9]{3})*$|^[0-9]+$`)
 
 func isKbench(text string) bool {
 	return strings.Contains(text, "FIO Benchmark ") && strings.Contains(text, "IOPS (Read/Write)")
@@ -45,99 +43,71 @@ var kbenchTitles = map[string][]string{"IOPS": {"IOPS", "IOPS"}, "Bandwidth in K
 // readKbench reads the summaries of kbench, the benchmark of Longhorn: of one volume, or of two that it compares, which
 // become levels of the factor volume. Each summary is a trial. Its numbers may have thousands separators.
 func readKbench(text string) (*imported.Report, error) {
-	k := &kbench{}
-	if err := k.lines(text, 1, []linePattern{{kbenchBegin, k.begin}, {kbenchFor, k.of}, {kbenchSetting, k.setting},
-		{kbenchTitle, k.titled}, {kbenchRow, k.row}, {kbenchLeftOut, nil}}); err != nil {
-		return nil, err
-	}
+	k := &kbench{options: map[string]string{}}
+	readLines(k, &k.report, text, 1, kbenchLines)
 	k.end()
-	return &k.Report, nil
+	return k.done()
 }
 
-func (k *kbench) begin(m []string) error {
+func (k *kbench) begin(m []string) {
 	k.end()
 	k.volumes, k.options, k.title, k.rows, k.begun = nil, map[string]string{}, nil, 0, true
 	if m[1] != "Summary" {
 		k.volumes = []string{"", ""}
 	}
-	return nil
 }
 
 func (k *kbench) end() {
 	if k.begun && k.rows != kbenchRows {
-		k.flag(imported.Warning, "figuresMissing", "a summary has %d of %d rows of figures: it may be cut off", k.rows,
-			kbenchRows)
+		k.missing("a summary has %d of %d rows of figures: it may be cut off", k.rows, kbenchRows)
 	}
 }
 
 // of reads the names of volumes.
-func (k *kbench) of(m []string) error {
+func (k *kbench) of(m []string) {
 	if k.volumes == nil {
-		return nil
+		return
 	}
 	first, second, ok := strings.Cut(m[1], " vs ")
 	if !ok {
-		return fmt.Errorf("a comparison of %q: want NAME vs NAME", m[1])
+		k.refuse("a comparison of %q: want NAME vs NAME", m[1])
 	}
 	k.volumes = []string{strings.TrimSpace(first), strings.TrimSpace(second)}
-	return nil
 }
 
-func (k *kbench) setting(m []string) error {
-	if k.options == nil {
-		k.options = map[string]string{}
-	}
+func (k *kbench) setting(m []string) {
 	if name := strings.ToLower(m[1]); name != "cpu idleness profiling" {
 		k.options[name] = strings.ToLower(m[2])
 	}
-	return nil
 }
 
-func (k *kbench) titled(m []string) error {
-	k.title = kbenchTitles[m[1]]
-	return nil
-}
-
-func (k *kbench) row(m []string) error {
-	if k.title == nil {
-		return errors.New("figures without the line that says of what and in which unit")
-	}
-	pairs := [][]string{{m[2], m[3]}}
-	if k.volumes != nil {
-		pairs = append(pairs, []string{m[4], m[5]})
-		if k.volumes[0] == "" || k.volumes[0] == k.volumes[1] {
-			return errors.New("figures of two volumes without the line \"For: NAME vs NAME\"")
-		}
-	} else if m[4] != "" {
-		return errors.New("figures of two volumes without the title of a comparison")
-	}
-	if m[1] == "Sequential" {
-		defer func() { k.title = nil }()
+func (k *kbench) row(m []string) {
+	switch {
+	case k.title == nil:
+		k.refuse("figures without the line that says of what and in which unit")
+		return
+	case k.volumes == nil && m[4] != "":
+		k.refuse("figures of two volumes without the title of a comparison")
+	case k.volumes != nil && (k.volumes[0] == "" || k.volumes[0] == k.volumes[1]):
+		k.refuse("figures of two volumes without the line \"For: NAME vs NAME\"")
 	}
 	k.rows++
-	for i, pair := range pairs {
-		for j, direction := range []string{"read", "write"} {
-			name := m[1] + " " + direction + " " + k.title[0]
-			if pair[j] == "" {
-				k.flag(imported.Warning, "figuresMissing", "%s is empty", name)
-				continue
-			}
-			v, err := kbenchValue(pair[j])
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			k.figure(name, k.title[1], v, k.options)
-			if k.volumes != nil {
-				k.Figures[len(k.Figures)-1].Levels = []imported.Level{{Factor: "volume", Level: k.volumes[i]}}
-			}
+	for i, text := range m[2:] {
+		var levels []imported.Level
+		if k.volumes != nil {
+			levels = []imported.Level{{Factor: "volume", Level: k.volumes[i/2]}}
+		}
+		switch name := m[1] + " " + []string{"read", "write"}[i%2] + " " + k.title[0]; {
+		case k.volumes == nil && i > 1:
+		case text == "":
+			k.missing("%s is empty", name)
+		case !kbenchNumber.MatchString(text):
+			k.refuse("%s: invalid number %q", name, text)
+		default:
+			k.figure(name, k.title[1], k.number(name, strings.ReplaceAll(text, ",", "")), k.options, levels...)
 		}
 	}
-	return nil
-}
-
-func kbenchValue(text string) (float64, error) {
-	if !kbenchNumber.MatchString(text) {
-		return 0, fmt.Errorf("invalid number %q", text)
+	if m[1] == "Sequential" {
+		k.title = nil
 	}
-	return strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
 }

@@ -1,10 +1,8 @@
 package parser
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,18 +10,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/imported"
 )
 
-// Lines of the output of kubestr fio.
-var (
-	kubestrBegin   = regexp.MustCompile(`^FIO test results:$`)
-	kubestrJob     = regexp.MustCompile(`^JobName:\s*(.*)$`)
-	kubestrOptions = regexp.MustCompile(`^blocksize=(\S*) filesize=(\S*) iodepth=(\S*) rw=(\S*)$`)
-	kubestrSide    = regexp.MustCompile(`^(read|write|trim):$`)
-	kubestrFigures = regexp.MustCompile(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`)
-	kubestrGlobal  = regexp.MustCompile(`^Global options - (.*)$`)
-	kubestrLeftOut = regexp.MustCompile(`^(PVC (created|deleted)|Pod (created|deleted)|Running FIO test|Elapsed time-|` +
-		`FIO version - |iops: min=|bw\(KiB/s\): min=|\S+: ios=|- +OK$)`)
-	kubestrDisk = regexp.MustCompile(`^Disk stats \(read/write\):$`)
-)
+// kubestrLines are the lines of the output of kubestr fio.
+var kubestrLines = []linePattern[*kubestr]{
+	{re(`^FIO test results:$`), (*kubestr).begin},
+	{re(`^JobName:\s*(.*)$`), (*kubestr).named},
+	{re(`^blocksize=(\S*) filesize=(\S*) iodepth=(\S*) rw=(\S*)$`), (*kubestr).with},
+	{re(`^(read|write|trim):$`), (*kubestr).side},
+	{re(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`), (*kubestr).figures},
+	{re(`^Disk stats \(read/write\):$`), func(k *kubestr, _ []string) { k.ends++ }},
+	{re(`^(PVC (created|deleted)|Pod (created|deleted)|Running FIO test|Elapsed time-|FIO version - |Global options - |` +
+		`iops: min=|bw\(KiB/s\): min=|\S+: ios=|- +OK$)`), nil},
+}
 
 func isKubestr(text string) bool {
 	return strings.Contains(text, "FIO test results:") || strings.Contains(text, "JobName:") && strings.Contains(text,
@@ -36,7 +33,7 @@ type kubestr struct {
 	job, direction string
 	options        map[string]string
 	seen           map[string]int // jobs of this output by name and options
-	done           []string       // directions of the job
+	sides          []string       // directions of the job
 	open           bool           // the job, or its direction, has no figures yet
 	outputs, ends  int
 }
@@ -45,12 +42,7 @@ type kubestr struct {
 // have that of their kind of I/O and block size, as far as kubestr prints them.
 func readKubestr(text string) (*imported.Report, error) {
 	k := &kubestr{seen: map[string]int{}}
-	if err := k.lines(text, 1, []linePattern{
-		{kubestrBegin, k.begin}, {kubestrJob, k.named}, {kubestrOptions, k.with}, {kubestrSide, k.side},
-		{kubestrFigures, k.figures}, {kubestrGlobal, nil}, {kubestrDisk, k.disk}, {kubestrLeftOut, nil},
-	}); err != nil {
-		return nil, err
-	}
+	readLines(k, &k.report, text, 1, kubestrLines)
 	k.incomplete("the output")
 	if k.ends > max(k.outputs, 1) {
 		k.flag(imported.Warning, "linesMissing", "%d outputs end (\"Disk stats\"), %d begin (\"FIO test results:\")", k.ends,
@@ -59,37 +51,35 @@ func readKubestr(text string) (*imported.Report, error) {
 	if k.ends < max(k.outputs, 1) {
 		k.flag(imported.Warning, "reportCut", "the output has no end (\"Disk stats\"): it may be cut off")
 	}
-	return &k.Report, nil
+	return k.done()
 }
 
-func (k *kubestr) begin([]string) error {
+func (k *kubestr) begin([]string) {
 	k.incomplete("an output")
 	k.seen = map[string]int{}
 	k.outputs++
-	return nil
 }
 
 // incomplete flags a direction without figures.
 func (k *kubestr) incomplete(what string) {
 	if k.open {
-		k.flag(imported.Warning, "figuresMissing", "%s has no figures of %s", what, strings.TrimSpace(k.job+" "+k.direction))
+		k.missing("%s has no figures of %s", what, strings.TrimSpace(k.job+" "+k.direction))
 	}
 	k.open = false
 }
 
-func (k *kubestr) named(m []string) error {
+func (k *kubestr) named(m []string) {
 	k.incomplete("job " + k.job)
-	k.job, k.direction, k.options, k.done = m[1], "", nil, nil
+	k.job, k.direction, k.options, k.sides = m[1], "", nil, nil
 	k.open = true
-	return nil
 }
 
-func (k *kubestr) with(m []string) error {
-	if !k.open && k.job == "" {
-		return errors.New("options of a job without the line JobName before them")
-	}
-	if k.options != nil {
-		return errors.New("a second line of options of one job: its line JobName is missing")
+func (k *kubestr) with(m []string) {
+	switch {
+	case !k.open && k.job == "":
+		k.refuse("options of a job without the line JobName before them")
+	case k.options != nil:
+		k.refuse("a second line of options of one job: its line JobName is missing")
 	}
 	k.options = map[string]string{"bs": m[1], "filesize": m[2], "iodepth": m[3], "rw": m[4]}
 	if k.job == "" {
@@ -99,46 +89,29 @@ func (k *kubestr) with(m []string) error {
 	if k.seen[id]++; k.seen[id] > 1 { // another job that nothing else tells apart
 		k.options["job"] = strconv.Itoa(k.seen[id])
 	}
-	return nil
 }
 
-func (k *kubestr) side(m []string) error {
+func (k *kubestr) side(m []string) {
 	if k.direction != "" {
 		k.incomplete("job " + k.job)
 	}
-	if slices.Contains(k.done, m[1]) {
-		return fmt.Errorf("a second part %s of one job: a line before it is missing", m[1])
+	if slices.Contains(k.sides, m[1]) {
+		k.refuse("a second part %s of one job: a line before it is missing", m[1])
 	}
-	k.direction, k.open, k.done = m[1], true, append(k.done, m[1])
-	return nil
+	k.direction, k.open, k.sides = m[1], true, append(k.sides, m[1])
 }
 
-func (k *kubestr) figures(m []string) error {
-	if k.direction == "" {
-		return errors.New("figures without a direction")
-	}
-	if k.options == nil {
-		return errors.New("figures without the line of the job's options (blocksize=…)")
-	}
-	if !k.open {
-		return fmt.Errorf("a second line of figures of %s", k.direction)
-	}
-	iops, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return fmt.Errorf("invalid IOPS %q", m[1])
-	}
-	kib, err := strconv.ParseFloat(m[2], 64)
-	if err != nil {
-		return fmt.Errorf("invalid bandwidth %q", m[2])
+func (k *kubestr) figures(m []string) {
+	switch {
+	case k.direction == "":
+		k.refuse("figures without a direction")
+	case k.options == nil:
+		k.refuse("figures without the line of the job's options (blocksize=…)")
+	case !k.open:
+		k.refuse("a second line of figures of %s", k.direction)
 	}
 	name, options := strings.TrimSpace(k.job+" "+k.direction), maps.Clone(k.options)
-	k.figure(name+" IOPS", "IOPS", iops, options)
-	k.figure(name+" bandwidth", "KiB/s", kib, options)
+	k.figure(name+" IOPS", "IOPS", k.number("IOPS", m[1]), options)
+	k.figure(name+" bandwidth", "KiB/s", k.number("bandwidth", m[2]), options)
 	k.open = false
-	return nil
-}
-
-func (k *kubestr) disk([]string) error {
-	k.ends++
-	return nil
 }

@@ -1,12 +1,13 @@
 package parser
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
@@ -15,86 +16,91 @@ import (
 // cells are a line of a CSV file by the names of the columns.
 type cells map[string]string
 
-// table reads a CSV file whose first line names the columns. Every line must have as many cells.
-func (r *report) table(text string) (header []string, rows []cells, err error) {
-	in := csv.NewReader(strings.NewReader(text))
-	header, err = in.Read()
-	if err != nil {
-		return nil, nil, err
+// table reads a CSV file whose first line names the columns: those that are needed, and those that are known. Others
+// are flagged. Every line must have as many cells.
+func (r *report) table(text string, needed, known []string) (rows []cells) {
+	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err == nil && len(all) == 0 {
+		err = io.EOF
 	}
-	for i, name := range header {
-		header[i] = strings.TrimSpace(name)
-		if slices.Contains(header[:i], header[i]) {
-			return nil, nil, fmt.Errorf("line 1: two columns are named %q", header[i])
-		}
+	if r.err = err; err != nil {
+		return nil
 	}
-	all, err := in.ReadAll()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, line := range all {
-		row := cells{}
-		for i, name := range header {
-			row[name] = strings.TrimSpace(line[i])
-		}
-		rows = append(rows, row)
-	}
-	r.endOfText(text)
-	return header, rows, nil
-}
-
-// columns flags columns that are neither read nor known, and refuses a file that lacks one of the needed.
-func (r *report) columns(header, needed, known []string) error {
-	for _, name := range needed {
-		if !slices.Contains(header, name) {
-			return fmt.Errorf("no column %q", name)
-		}
-	}
+	r.line = 1
+	header := all[0]
 	var unknown []string
-	for _, name := range header {
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		if header[i] = name; slices.Contains(header[:i], name) {
+			r.refuse("two columns are named %q", name)
+		}
 		if !slices.Contains(needed, name) && !slices.Contains(known, name) && name != "" {
 			unknown = append(unknown, name)
+		}
+	}
+	for _, name := range needed {
+		if !slices.Contains(header, name) {
+			r.err = cmp.Or(r.err, fmt.Errorf("no column %q", name))
 		}
 	}
 	if len(unknown) > 0 {
 		r.flag(imported.Warning, "fieldsUnread", "columns that this program does not know are left out: %s",
 			strings.Join(unknown, ", "))
 	}
-	return nil
+	for _, line := range all[1:] {
+		rows = append(rows, cellsOf(header, line))
+	}
+	r.endOfText(text)
+	return rows
 }
 
-// number adds the figure of a cell, if it is not empty; where is the line.
-func (r *report) number(row cells, column, name, unit string, options map[string]string, where int) error {
-	text := row[column]
-	if text == "" {
-		return nil
+// cellsOf names the cells of a line, which may have fewer or more than the header. Of equal names the first counts.
+func cellsOf(header, line []string) cells {
+	row := cells{}
+	for i, cell := range slices.Backward(line[:min(len(line), len(header))]) {
+		row[header[i]] = strings.TrimSpace(cell)
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return fmt.Errorf("line %d: invalid %s %q: want a number", where, column, text)
+	return row
+}
+
+// columnsOf are names of columns and those of figures.
+func columnsOf(figures []tableFigure, names ...string) []string {
+	for _, f := range figures {
+		names = append(names, f.column)
 	}
-	r.figure(name, unit, v, options)
-	return nil
+	return names
+}
+
+// tableFigure is a column whose cells are figures.
+type tableFigure struct{ column, name, unit string }
+
+// cells adds the figures of the columns of a row whose cells are not empty, and returns their number.
+func (r *report) cells(row cells, of string, columns []tableFigure, options map[string]string) (n int) {
+	for _, f := range columns {
+		if text := row[f.column]; text != "" {
+			n++
+			r.figure(of+f.name, f.unit, r.number(f.column, text), options)
+		}
+	}
+	return n
 }
 
 // Columns of elbencho (Statistics::printPhaseResultsToStringVec and prepLiveCSVFile of breuner/elbencho). "last" is
 // until the last thread was done.
 var (
-	elbenchoFigures = []struct{ column, name, unit string }{{"entries/s [last]", " entries", "1/s"},
-		{"IOPS [last]", " IOPS", "IOPS"}, {"MiB/s [last]", " bandwidth", "MiB/s"}, {"Ent lat us [avg]", " entry latency",
-			"us"},
+	elbenchoFigures = []tableFigure{{"entries/s [last]", " entries", "1/s"}, {"IOPS [last]", " IOPS", "IOPS"},
+		{"MiB/s [last]", " bandwidth", "MiB/s"}, {"Ent lat us [avg]", " entry latency", "us"},
 		{"IO lat us [avg]", " latency", "us"}}
 	elbenchoOptions = []string{"path type", "paths", "hosts", "threads", "dirs", "files", "file size", "block size",
-		"direct IO",
-		"random", "random aligned", "IO depth", "shared paths", "truncate", "gpus", "rwmix threads", "rwmixpct"}
+		"direct IO", "random", "random aligned", "IO depth", "shared paths", "truncate", "gpus", "rwmix threads", "rwmixpct"}
 	elbenchoLeftOut = []string{"ISO date", "label", "version", "command", "time ms [first]", "time ms [last]",
-		"entries/s [first]", "IOPS [first]", "MiB/s [first]", "CPU% [first]", "CPU% [last]", "entries " +
-			"[first]", "entries [last]",
-		"MiB [first]", "MiB [last]", "Ent lat us [min]", "Ent lat us [max]", "IO lat us [min]", "IO lat us [max]"}
-	elbenchoLiveNeeded  = []string{"Phase", "RuntimeMS", "Rank", "MixType", "MiB/s", "IOPS", "Entries/s"}
+		"entries/s [first]", "IOPS [first]", "MiB/s [first]", "CPU% [first]", "CPU% [last]", "entries [first]",
+		"entries [last]", "MiB [first]", "MiB [last]", "Ent lat us [min]", "Ent lat us [max]", "IO lat us [min]",
+		"IO lat us [max]"}
 	elbenchoLiveLeftOut = []string{"ISO Date", "Label", "Done%", "DoneBytes", "Entries", "Lat Ent us", "Lat IO us",
-		"Active",
-		"CPU", "Service"}
+		"Active", "CPU", "Service"}
+	elbenchoLiveFigures = []tableFigure{{"IOPS", " IOPS", "IOPS"}, {"MiB/s", " bandwidth", "MiB/s"},
+		{"Entries/s", " entries", "1/s"}}
 )
 
 func isElbencho(text string) bool {
@@ -107,49 +113,35 @@ func isElbencho(text string) bool {
 // statistics (--livecsv).
 func readElbencho(text string) (*imported.Report, error) {
 	r := &report{}
-	header, rows, err := r.table(text)
-	if err != nil {
-		return nil, err
+	if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first, "RuntimeMS") {
+		return r.elbenchoLive(text)
 	}
-	if slices.Contains(header, "RuntimeMS") {
-		return r.elbenchoLive(header, rows)
-	}
-	needed := []string{"operation"}
-	for _, f := range elbenchoFigures {
-		needed = append(needed, f.column)
-	}
-	if err := r.columns(header, needed, slices.Concat(elbenchoOptions, elbenchoLeftOut)); err != nil {
-		return nil, err
-	}
+	rows := r.table(text, columnsOf(elbenchoFigures, "operation"), slices.Concat(elbenchoOptions, elbenchoLeftOut))
 	for i, row := range rows {
 		options := map[string]string{}
 		for _, name := range elbenchoOptions {
 			options[name] = row[name]
 		}
-		before := len(r.Figures)
-		for _, f := range elbenchoFigures {
-			if err := r.number(row, f.column, row["operation"]+f.name, f.unit, options, i+2); err != nil {
-				return nil, err
-			}
+		r.line = i + 2
+		if n := r.cells(row, row["operation"], elbenchoFigures, options); n == 0 || row["operation"] == "" {
+			r.missing("line %d: no operation, or no figures of it", r.line)
 		}
-		if row["operation"] == "" || len(r.Figures) == before {
-			r.flag(imported.Warning, "figuresMissing", "line %d: no operation, or no figures of it", i+2)
-		}
-		if (row["IOPS [last]"] == "") != (row["MiB/s [last]"] == "") ||
-			(row["IOPS [last]"] == "") != (row["IO lat us [avg]"] == "") ||
-			(row["entries/s [last]"] == "") != (row["Ent lat us [avg]"] == "") {
-			r.flag(imported.Warning, "figuresMissing", "line %d: %s has only some of its figures", i+2, row["operation"])
+		differ := func(a, b string) bool { return (row[a] == "") != (row[b] == "") }
+		if differ("IOPS [last]", "MiB/s [last]") || differ("IOPS [last]", "IO lat us [avg]") ||
+			differ("entries/s [last]", "Ent lat us [avg]") {
+			r.missing("line %d: %s has only some of its figures", r.line, row["operation"])
 		}
 	}
-	return &r.Report, nil
+	return r.done()
 }
 
 // elbenchoLive reads live statistics: the mean over time of the rates of all threads, by phase and kind of I/O.
-func (r *report) elbenchoLive(header []string, rows []cells) (*imported.Report, error) {
-	if err := r.columns(header, elbenchoLiveNeeded, elbenchoLiveLeftOut); err != nil {
-		return nil, err
+func (r *report) elbenchoLive(text string) (*imported.Report, error) {
+	rows := r.table(text, columnsOf(elbenchoLiveFigures, "Phase", "RuntimeMS", "Rank", "MixType"), elbenchoLiveLeftOut)
+	type phase struct {
+		last float64
+		sums [3]float64 // of elbenchoLiveFigures
 	}
-	type phase struct{ last, iops, mib, entries float64 }
 	phases, n := map[string]*phase{}, 0
 	var order []string
 	for i, row := range rows {
@@ -167,44 +159,35 @@ func (r *report) elbenchoLive(header []string, rows []cells) (*imported.Report, 
 			phases[name] = p
 			order = append(order, name)
 		}
-		values := map[string]float64{}
-		for _, column := range []string{"RuntimeMS", "IOPS", "MiB/s", "Entries/s"} {
-			v, err := strconv.ParseFloat(row[column], 64)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: invalid %s %q: want a number", i+2, column, row[column])
-			}
-			values[column] = v
+		r.line = i + 2
+		now := r.number("RuntimeMS", row["RuntimeMS"])
+		if now <= p.last {
+			r.refuse("RuntimeMS %s is not after %.0f, that of the row before: the file has several runs; split it",
+				row["RuntimeMS"], p.last)
 		}
-		long := values["RuntimeMS"] - p.last
-		if long <= 0 {
-			return nil, fmt.Errorf("line %d: RuntimeMS %s is not after %.0f, that of the row before: the file has several "+
-				"runs; "+
-				"split it", i+2, row["RuntimeMS"], p.last)
+		for i, f := range elbenchoLiveFigures {
+			p.sums[i] += r.number(f.column, row[f.column]) * (now - p.last)
 		}
-		p.last = values["RuntimeMS"]
-		p.iops += values["IOPS"] * long
-		p.mib += values["MiB/s"] * long
-		p.entries += values["Entries/s"] * long
+		p.last = now
 	}
 	for _, name := range order {
 		p := phases[name]
-		for _, f := range []struct {
-			name, unit string
-			sum        float64
-		}{{" IOPS", "IOPS", p.iops}, {" bandwidth", "MiB/s", p.mib}, {" entries", "1/s", p.entries}} {
-			if f.sum > 0 {
-				r.figure(name+f.name, f.unit, f.sum/p.last, nil)
+		for i, f := range elbenchoLiveFigures {
+			if p.sums[i] > 0 {
+				r.figure(name+f.name, f.unit, p.sums[i]/p.last, nil)
 			}
 		}
 	}
 	r.flag(imported.Info, "meanOverTime", "figures are means over time of %d rows of live statistics of all threads", n)
-	return &r.Report, nil
+	return r.done()
 }
 
 // Columns of IOR's CSV (-O summaryFormat=CSV).
 var (
 	iorNeeded  = []string{"access", "bw(MiB/s)", "IOPS", "block(KiB)", "xfer(KiB)", "total(s)"}
 	iorLeftOut = []string{"open(s)", "wr/rd(s)", "close(s)", "iter", "Latency", "numTasks"}
+	iorFigures = []tableFigure{{"bw(MiB/s)", " bandwidth", "MiB/s"}, {"IOPS", " IOPS", "IOPS"},
+		{"Latency", " latency", "s"}}
 )
 
 func isIOR(text string) bool {
@@ -230,28 +213,16 @@ func readIOR(text string) (*imported.Report, error) {
 	if strings.Contains(text, `"tests"`) {
 		return r.iorJSON(text)
 	}
-	header, rows, err := r.table(text)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.columns(header, iorNeeded, iorLeftOut); err != nil {
-		return nil, err
-	}
+	rows := r.table(text, iorNeeded, iorLeftOut)
 	for i, row := range rows {
 		options := map[string]string{"block KiB": row["block(KiB)"], "transfer KiB": row["xfer(KiB)"],
 			"tasks": row["numTasks"]}
-		if row["access"] == "" || row["bw(MiB/s)"] == "" || row["IOPS"] == "" || row["Latency"] == "" {
-			r.flag(imported.Warning, "figuresMissing", "line %d: no access, or no figure of it", i+2)
-		}
-		for _, f := range []struct{ column, name, unit string }{{"bw(MiB/s)", " bandwidth", "MiB/s"}, {"IOPS", " IOPS",
-			"IOPS"},
-			{"Latency", " latency", "s"}} {
-			if err := r.number(row, f.column, row["access"]+f.name, f.unit, options, i+2); err != nil {
-				return nil, err
-			}
+		r.line = i + 2
+		if n := r.cells(row, row["access"], iorFigures, options); n < len(iorFigures) || row["access"] == "" {
+			r.missing("line %d: no access, or no figure of it", r.line)
 		}
 	}
-	return &r.Report, nil
+	return r.done()
 }
 
 func (r *report) iorJSON(text string) (*imported.Report, error) {
@@ -280,23 +251,19 @@ func (r *report) iorJSON(text string) (*imported.Report, error) {
 			options := map[string]string{"block KiB": fmt.Sprint(x.BlockKiB), "transfer KiB": fmt.Sprint(x.XferKiB),
 				"tasks": fmt.Sprint(x.Tasks)}
 			count[x.Access]++
-			for _, f := range []struct {
-				name, unit string
-				v          *float64
-			}{{" bandwidth", "MiB/s", x.MiB}, {" IOPS", "IOPS", x.IOPS}, {" latency", "s", x.Latency}} {
-				if f.v == nil {
-					r.flag(imported.Warning, "figuresMissing", "test %d: a result of %q has no%s", i, x.Access, f.name)
-					continue
+			for k, v := range []*float64{x.MiB, x.IOPS, x.Latency} {
+				if f := iorFigures[k]; v == nil {
+					r.missing("test %d: a result of %q has no%s", i, x.Access, f.name)
+				} else {
+					r.figure(x.Access+f.name, f.unit, *v, options)
 				}
-				r.figure(x.Access+f.name, f.unit, *f.v, options)
 			}
 		}
 	}
 	for _, s := range whole.Summary {
 		if s.Repetitions != nil && *s.Repetitions*float64(max(1, len(whole.Tests))) < count[s.Operation] ||
 			count[s.Operation] == 0 {
-			r.flag(imported.Warning, "figuresMissing", "the summary has %s, %g results of it are there", s.Operation,
-				count[s.Operation])
+			r.missing("the summary has %s, %g results of it are there", s.Operation, count[s.Operation])
 		}
 	}
 	if len(whole.Summary) == 0 {

@@ -22,7 +22,7 @@ const maxWarpOps = 20_000_000
 const maxWarpTypes = 100
 
 // warpColumns are the columns that are read. Versions of warp have further ones.
-var warpColumns = []string{"op", "bytes", "error", "start", "first_byte", "end"}
+var warpColumns = []string{"idx", "op", "bytes", "error", "start", "first_byte", "end"}
 
 // warpOps are the operations of one type.
 type warpOps struct {
@@ -52,117 +52,120 @@ func readWarp(text string) (*imported.Report, error) {
 		return nil, errors.New("this is warp's aggregate, which has no single operations: run warp with --full, and import " +
 			"its FILE.csv.zst")
 	}
-	r := &report{}
-	if at := strings.LastIndexByte(text, '\n'); at >= 0 && at < len(text)-1 {
-		if last := text[at+1:]; !strings.HasPrefix(last, "#") {
-			text = text[:len(text)-len(last)]
-			r.flag(imported.Warning, "lastLineCut", "the last line has no end and is left out: the file may be cut off")
-		}
+	w := &warpFile{ops: map[string]*warpOps{}}
+	if at := strings.LastIndexByte(text, '\n') + 1; at > 0 && at < len(text) && text[at] != '#' {
+		text = text[:at]
+		w.flag(imported.Warning, "lastLineCut", "the last line has no end and is left out: the file may be cut off")
 	}
-	ops, err := r.warpOperations(strings.NewReader(text))
-	if err != nil {
+	if err := w.read(strings.NewReader(text)); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(ops)) {
-		r.warp(name, ops[name])
+	for _, name := range slices.Sorted(maps.Keys(w.ops)) {
+		w.figures(name, w.ops[name])
 	}
-	return &r.Report, nil
+	return w.done()
 }
 
-// warpOperations reads the operations by type.
-func (r *report) warpOperations(from io.Reader) (map[string]*warpOps, error) {
+// warpFile is the work on a file.
+type warpFile struct {
+	report
+	ops    map[string]*warpOps // by type
+	at     map[string]int      // columns; -1: there is none
+	record []string            // that is read
+	next   int64               // the number of the next operation; negative: some are missing
+}
+
+func (w *warpFile) cell(column string) string {
+	if at := w.at[column]; at >= 0 {
+		return w.record[at]
+	}
+	return ""
+}
+
+// read reads the operations.
+func (w *warpFile) read(from io.Reader) error {
 	in := csv.NewReader(from)
 	in.Comma, in.Comment, in.ReuseRecord = '\t', '#', true
 	header, err := in.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("the file is empty")
+		return errors.New("the file is empty")
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	at := map[string]int{}
-	at["idx"] = slices.Index(header, "idx")
+	w.at = map[string]int{}
 	for _, column := range warpColumns {
-		at[column] = slices.Index(header, column)
-		if at[column] < 0 && column != "first_byte" { // early versions have none
-			return nil, fmt.Errorf("no column %s: want the operations that warp writes with --full (csv.zst), not its analysis",
+		w.at[column] = slices.Index(header, column)
+		switch {
+		case w.at[column] >= 0:
+		case column == "idx":
+			w.flag(imported.Info, "linesUncounted", "there is no column idx: whether lines are missing is unknown")
+		case column == "first_byte":
+			w.flag(imported.Info, "figuresMissing", "there is no column first_byte: early versions of warp have none")
+		default:
+			return fmt.Errorf("no column %s: want the operations that warp writes with --full (csv.zst), not its analysis",
 				column)
 		}
 	}
-	if at["first_byte"] < 0 {
-		r.flag(imported.Info, "figuresMissing", "there is no column first_byte: early versions of warp have none")
+	for n := 0; w.err == nil; n++ {
+		w.record, err = in.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case n >= maxWarpOps:
+			return fmt.Errorf("more than %d operations: split the run", maxWarpOps)
+		}
+		w.line, _ = in.FieldPos(0)
+		w.count()
+		w.add()
 	}
-	if at["idx"] < 0 {
-		r.flag(imported.Info, "linesUncounted", "there is no column idx: whether lines are missing is unknown")
-	}
-	ops, next, broken := map[string]*warpOps{}, int64(0), false
-	for n := 0; ; n++ {
-		record, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			return ops, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if n >= maxWarpOps {
-			return nil, fmt.Errorf("more than %d operations: split the run", maxWarpOps)
-		}
-		cell := func(column string) string {
-			if at[column] < 0 {
-				return ""
-			}
-			return record[at[column]]
-		}
-		if at["idx"] >= 0 {
-			line, _ := in.FieldPos(0)
-			i, err := strconv.ParseInt(cell("idx"), 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: invalid idx %q", line, cell("idx"))
-			}
-			if i != next && !broken {
-				broken = true
-				r.flag(imported.Warning, "linesMissing", "line %d has idx %d, want %d: lines are missing or in another order",
-					line, i,
-					next)
-			}
-			next = i + 1
-		}
-		if err := addWarp(ops, cell); err != nil {
-			line, _ := in.FieldPos(0)
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
-	}
+	return w.err
 }
 
-// addWarp adds one operation.
-func addWarp(ops map[string]*warpOps, cell func(string) string) error {
-	name := strings.Clone(cell("op"))
-	if name == "" {
-		return errors.New("no type of operation")
+// count checks the number of an operation.
+func (w *warpFile) count() {
+	if w.at["idx"] < 0 {
+		return
 	}
-	o := ops[name]
+	i, err := strconv.ParseInt(w.cell("idx"), 10, 64)
+	if err != nil {
+		w.refuse("invalid idx %q", w.cell("idx"))
+	}
+	if w.next >= 0 && i != w.next {
+		w.flag(imported.Warning, "linesMissing", "line %d has idx %d, want %d: lines are missing or in another order", w.line,
+			i, w.next)
+		w.next = math.MinInt64
+	}
+	w.next++
+}
+
+// time reads the time of a column.
+func (w *warpFile) time(column string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, w.cell(column))
+	if err != nil {
+		w.refuse("invalid %s %q: want a time such as 2026-11-24T10:00:00.123456789Z", column, w.cell(column))
+	}
+	return t
+}
+
+// add adds one operation.
+func (w *warpFile) add() {
+	o := w.ops[w.cell("op")]
 	if o == nil {
-		if len(ops) >= maxWarpTypes {
-			return fmt.Errorf("more than %d types of operation", maxWarpTypes)
+		switch {
+		case w.cell("op") == "":
+			w.refuse("no type of operation")
+		case len(w.ops) >= maxWarpTypes:
+			w.refuse("more than %d types of operation", maxWarpTypes)
 		}
 		o = &warpOps{}
-		ops[name] = o
+		w.ops[strings.Clone(w.cell("op"))] = o
 	}
-	failed := cell("error") != ""
-	times := map[string]time.Time{}
-	for _, column := range []string{"start", "end", "first_byte"} {
-		if cell(column) == "" && column == "first_byte" || failed && column == "first_byte" {
-			continue
-		}
-		t, err := time.Parse(time.RFC3339Nano, cell(column))
-		if err != nil {
-			return fmt.Errorf("invalid %s %q: want a time such as 2026-11-24T10:00:00.123456789Z", column, cell(column))
-		}
-		times[column] = t
-	}
-	start, end := times["start"], times["end"]
+	start, end := w.time("start"), w.time("end")
 	if end.Before(start) {
-		return fmt.Errorf("the end %s is before the start %s", cell("end"), cell("start"))
+		w.refuse("the end %s is before the start %s", w.cell("end"), w.cell("start"))
 	}
 	if o.from.IsZero() || start.Before(o.from) {
 		o.from = start
@@ -170,32 +173,32 @@ func addWarp(ops map[string]*warpOps, cell func(string) string) error {
 	if end.After(o.to) {
 		o.to = end
 	}
-	if failed {
+	if w.cell("error") != "" {
 		o.failed++
-		return nil
+		return
 	}
-	n, err := strconv.ParseInt(cell("bytes"), 10, 64)
+	n, err := strconv.ParseInt(w.cell("bytes"), 10, 64)
 	if err != nil || n < 0 || o.bytes > math.MaxInt64-n {
-		return fmt.Errorf("invalid bytes %q: want a number from 0", cell("bytes"))
+		w.refuse("invalid bytes %q: want a number from 0", w.cell("bytes"))
 	}
-	if first, ok := times["first_byte"]; ok {
+	if w.cell("first_byte") != "" {
+		first := w.time("first_byte")
 		if first.Before(start) {
-			return fmt.Errorf("the first byte %s is before the start %s", cell("first_byte"), cell("start"))
+			w.refuse("the first byte %s is before the start %s", w.cell("first_byte"), w.cell("start"))
 		}
 		o.firstByte = append(o.firstByte, int64(first.Sub(start)))
 	}
 	o.bytes += n
 	o.latency = append(o.latency, int64(end.Sub(start)))
-	return nil
 }
 
-// warp adds the figures of one type. Operations without a duration have no rate; those without bytes no bandwidth.
-func (r *report) warp(name string, o *warpOps) {
+// figures adds the figures of one type. Operations without a duration have no rate; those without bytes no bandwidth.
+func (w *warpFile) figures(name string, o *warpOps) {
 	n := int64(len(o.latency))
 	if seconds := o.to.Sub(o.from).Seconds(); seconds > 0 {
-		r.figure(name+" throughput", "op/s", float64(n)/seconds, nil)
+		w.figure(name+" throughput", "op/s", float64(n)/seconds, nil)
 		if o.bytes > 0 {
-			r.figure(name+" bandwidth", "B/s", float64(o.bytes)/seconds, nil)
+			w.figure(name+" bandwidth", "B/s", float64(o.bytes)/seconds, nil)
 		}
 	}
 	for _, of := range []struct {
@@ -209,14 +212,13 @@ func (r *report) warp(name string, o *warpOps) {
 			least int
 		}{{" p50", 0.5, 1}, {" p90", 0.9, 10}, {" p99", 0.99, 100}} {
 			if n := len(of.values); n >= q.least {
-				r.figure(name+of.name+q.name, "ns", float64(of.values[int(math.Ceil(q.q*float64(n)))-1]), nil)
+				w.figure(name+of.name+q.name, "ns", float64(of.values[int(math.Ceil(q.q*float64(n)))-1]), nil)
 			}
 		}
 	}
-	r.figure(name+" failed", "%", 100*float64(o.failed)/float64(n+o.failed), nil)
+	w.figure(name+" failed", "%", 100*float64(o.failed)/float64(n+o.failed), nil)
 	if o.failed > 0 {
-		r.flag(imported.Warning, "operationsFailed", "%s: %d of %d operations failed; rates and latencies are of the others",
-			name,
-			o.failed, n+o.failed)
+		w.flag(imported.Warning, "operationsFailed", "%s: %d of %d operations failed; rates and latencies are of the others",
+			name, o.failed, n+o.failed)
 	}
 }

@@ -3,11 +3,11 @@ package parser
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,44 +19,33 @@ import (
 
 // The metrics of the workload integrity and of checkSpec.
 var (
-	integrityWrites = declare("writes", metric.Count, metric.Quantity, "",
-		"writes of blocks, up to the last that is known to be synced")
-	integrityIOPS = declare("write"+metric.IOPS, metric.PerSecond, metric.Rate, "", "writes per second, with the "+
-		"syncs between")
-	integrityChecks = declare("checks", metric.Count, metric.Quantity, "",
-		"images of the volume that were checked; of the workload, at its start and its end")
-	integrityChecked    = declare("blocks", metric.Count, metric.Quantity, "", "blocks that were read and checked")
-	integrityViolations = declare("violations", metric.Count, metric.Quantity, metric.Lower, "violations of all kinds")
-	integrityReordered  = declare("reordered", metric.Count, metric.Quantity, "",
-		"writes after the last sync that are missing although later ones are there, which is allowed")
-	integrityAge = declare("age", metric.Nanoseconds, metric.Level, metric.Lower,
+	integrityWrites = countOf("writes", "writes of blocks, up to the last that is known to be synced")
+	integrityIOPS   = declare("write"+metric.IOPS, metric.PerSecond, metric.Rate, "",
+		"writes per second, with the syncs between")
+	integrityAge = timeOf("age", metric.Level,
 		"how old the newest write in an image was when its snapshot or clone was ready, at most")
+	integrityChecks = countOf("checks",
+		"images of the volume that were checked; of the workload, at its start and its end")
+	integrityChecked    = countOf("blocks", "blocks that were read and checked")
+	integrityViolations = faultsOf("violations", "violations of all kinds")
+	integrityReordered  = countOf("reordered",
+		"writes after the last sync that are missing although later ones are there, which is allowed")
 
-	integrityKinds = map[integrity.Kind]metric.Declaration{
-		integrity.KindStale: integrityKind(integrity.KindStale,
+	// integrityCounts are the metrics that are sums over the reports.
+	integrityCounts = []metric.Declaration{integrityViolations,
+		faultsOf(string(integrity.KindStale),
 			"blocks without a write that was synced, while a write is there that began later"),
-		integrity.KindTorn:      integrityKind(integrity.KindTorn, "blocks that no write left so"),
-		integrity.KindMisplaced: integrityKind(integrity.KindMisplaced, "blocks of another place"),
-		integrity.KindForeign:   integrityKind(integrity.KindForeign, "blocks of another writer"),
-		integrity.KindLost: integrityKind(integrity.KindLost,
+		faultsOf(string(integrity.KindTorn), "blocks that no write left so"),
+		faultsOf(string(integrity.KindMisplaced), "blocks of another place"),
+		faultsOf(string(integrity.KindForeign), "blocks of another writer"),
+		faultsOf(string(integrity.KindLost),
 			"writes that were acknowledged as synced before the image was made, and are missing with all later ones"),
-		integrity.KindLate: integrityKind(integrity.KindLate,
+		faultsOf(string(integrity.KindLate),
 			"writes that began after the snapshot or clone was ready, and are in it"),
-	}
+		integrityChecks, integrityChecked, integrityReordered}
 
-	integrityMetrics = func() []metric.Declaration {
-		list := []metric.Declaration{integrityViolations}
-		for _, k := range integrity.Kinds {
-			list = append(list, integrityKinds[k])
-		}
-		return append(list, integrityChecks, integrityChecked, integrityReordered, integrityAge, integrityWrites,
-			integrityIOPS)
-	}()
+	integrityMetrics = slices.Concat(integrityCounts, []metric.Declaration{integrityAge, integrityWrites, integrityIOPS})
 )
-
-func integrityKind(k integrity.Kind, meaning string) metric.Declaration {
-	return declare(string(k), metric.Count, metric.Quantity, metric.Lower, meaning)
-}
 
 // IntegrityName is the name of the parser.
 const IntegrityName = "integrity"
@@ -66,27 +55,27 @@ const IntegrityName = "integrity"
 // are compared with the acknowledgements of the containers before.
 func Integrity(in Input) (Result, error) {
 	p := &integrityRun{work: work{in: in}, sums: map[string]float64{}}
-	for epoch, of := range in.Earlier {
+	return p.run(IntegrityName, "there is no report: the writer ended before it had checked its volume", p.readAll,
+		p.results)
+}
+
+// readAll reads the acknowledgements and the reports.
+func (p *integrityRun) readAll() (bool, error) {
+	for epoch, of := range p.in.Earlier {
 		acks, err := acksIn(of, epoch)
 		if err != nil {
-			return p.res, fmt.Errorf("integrity: %w", err)
+			return false, err
 		}
 		p.earlier.Stream = cmp.Or(acks.Stream, p.earlier.Stream)
 		p.earlier.List = append(p.earlier.List, acks.List...)
 	}
-	own, err := acksIn(Outputs{in.Files, in.AtWall}, 0)
-	if err == nil {
-		err = fs.WalkDir(in.Files, ".", p.read)
-	}
+	own, err := acksIn(Outputs{p.in.Files, p.in.AtWall}, 0)
 	if err != nil {
-		return p.res, fmt.Errorf("integrity: %w", err)
+		return false, err
 	}
+	err = p.walk(p.read, ".json")
 	p.writes(own.List)
-	if p.reports == 0 && len(own.List) == 0 {
-		return p.res, errors.New("integrity: there is no report: the writer ended before it had checked its volume")
-	}
-	p.results()
-	return p.res, nil
+	return p.reports > 0 || len(own.List) > 0, err
 }
 
 // integrityRun is the work on one container's files, or on one image.
@@ -124,11 +113,11 @@ func acksIn(of Outputs, epoch int) (acks integrity.Acks, err error) {
 // maxImageReport bounds a report: its missing writes are.
 const maxImageReport = 1 << 20
 
-func (p *integrityRun) read(name string, d fs.DirEntry, err error) error {
+func (p *integrityRun) read(name string) error {
 	what := map[string]string{"start.json": "at the start", "end.json": "at the end", "image.json": "in the image"}
 	of, known := what[path.Base(name)]
-	if err != nil || d.IsDir() || !known {
-		return err
+	if !known {
+		return nil
 	}
 	text, err := bounded.ReadFile(p.in.Files, name, maxImageReport)
 	if err != nil {
@@ -177,7 +166,7 @@ func (p *integrityRun) compare(r *integrity.Report) {
 		cut = integrity.Cut{From: int64(p.in.Made.From), To: int64(p.in.Made.To)}
 	}
 	if age, known := r.Compare(p.earlier.List, cut); known && p.in.Made != nil {
-		p.res.Scalars = append(p.res.Scalars, integrityAge.Scalar(float64(age)))
+		p.scalar(integrityAge, float64(age))
 	}
 }
 
@@ -187,29 +176,27 @@ func (p *integrityRun) writes(acks []integrity.Ack) {
 		return
 	}
 	first, last := acks[0], acks[len(acks)-1]
-	p.res.Scalars = append(p.res.Scalars, integrityWrites.Scalar(float64(last.Generation-first.Generation)))
+	n := float64(last.Generation - first.Generation)
+	p.scalar(integrityWrites, n)
 	if p.in.AtWall == nil || last.At <= first.At {
 		return
 	}
-	took := time.Duration(last.At - first.At).Seconds()
-	p.res.Scalars = append(p.res.Scalars, integrityIOPS.Scalar(float64(last.Generation-first.Generation)/took))
+	p.scalar(integrityIOPS, n/time.Duration(last.At-first.At).Seconds())
 	series, far := integrityIOPS.Series(int64(time.Second)), 0
 	for i, a := range acks[1:] {
-		second := int((a.At - first.At) / int64(time.Second))
-		if second < 0 || second >= maxCells {
+		at := int((a.At - first.At) / int64(time.Second))
+		if at < 0 || at >= maxCells {
 			far++
 			continue
 		}
-		for len(series.Points) <= second {
-			at := op.Time(first.At) + op.Time(len(series.Points))*op.Time(time.Second)
-			series.Points = append(series.Points, metric.Point{At: at})
+		for len(series.Points) <= at {
+			series.Points = append(series.Points, metric.Point{At: op.Time(first.At) + op.Time(len(series.Points))*aSecond})
 		}
-		series.Points[second].Value += float64(a.Generation - acks[i].Generation)
+		series.Points[at].Value += float64(a.Generation - acks[i].Generation)
 	}
 	if far > 0 {
 		p.warn("outputUnread", "%d writes were acknowledged before the first one, or more than %d s after it: the rate "+
-			"lacks them",
-			far, maxCells)
+			"lacks them", far, maxCells)
 	}
 	if n := len(series.Points); n > 1 { // the last second is not whole
 		series.Points = series.Points[:n-1]
@@ -220,11 +207,7 @@ func (p *integrityRun) writes(acks []integrity.Ack) {
 // results adds the counts.
 func (p *integrityRun) results() {
 	p.sums[integrityChecks.Name] = float64(p.reports)
-	for _, d := range integrityMetrics {
-		switch d.Name {
-		case integrityAge.Name, integrityWrites.Name, integrityIOPS.Name:
-		default:
-			p.res.Scalars = append(p.res.Scalars, d.Scalar(p.sums[d.Name]))
-		}
+	for _, d := range integrityCounts {
+		p.scalar(d, p.sums[d.Name])
 	}
 }

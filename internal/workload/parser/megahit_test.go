@@ -39,7 +39,7 @@ func TestMegahit(t *testing.T) {
 	var want float64
 	for _, rest := range strings.Split(text, " - Real: ")[1:] {
 		n, _, _ := strings.Cut(rest, `\t`)
-		want += seconds(n) * 1e9
+		want += numberOf(n) * 1e9
 	}
 	var sum float64
 	for _, s := range megahitStages {

@@ -2,16 +2,10 @@ package parser
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"path"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,27 +20,21 @@ const transaction = "transaction"
 
 // The metrics of pgbench. Those of the report have the values that it prints.
 var (
-	pgTPS = declare("tps", metric.PerSecond, metric.Rate, metric.Higher,
-		"committed transactions per second").Principal(1)
-	pgOK      = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
-	pgFailed  = declare(transaction+metric.Failed, metric.Count, metric.Quantity, metric.Lower, "failed transactions")
-	pgSkipped = declare(transaction+metric.Lost, metric.Count, metric.Quantity, metric.Lower,
+	pgTPS     = rateOf("tps", "committed transactions per second").Principal(1)
+	pgOK      = countOf(transaction+metric.Completed, "committed transactions")
+	pgFailed  = faultsOf(transaction+metric.Failed, "failed transactions")
+	pgSkipped = faultsOf(transaction+metric.Lost,
 		"transactions that were due, and skipped because they were later than the latency limit")
-	pgRetried = declare("retried", metric.Count, metric.Quantity, metric.Lower,
-		"transactions that were tried more than once")
-	pgRetries = declare("retries", metric.Count, metric.Quantity, metric.Lower, "retries of all transactions")
-	pgLate    = declare("aboveLimit", metric.Count, metric.Quantity, metric.Lower,
-		"committed transactions above the latency limit")
-	pgAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
-		"mean latency as the report has it")
-	pgStddev = declare("latency.stddev", metric.Nanoseconds, metric.Statistic, metric.Lower,
-		"standard deviation of the latency as the report has it")
-	pgLag = declare("lag.average", metric.Nanoseconds, metric.Level, metric.Lower,
-		"mean delay of the start behind the schedule, with a rate")
-	pgMostLag = declare("lag.max", metric.Nanoseconds, metric.Greatest, metric.Lower, "the greatest delay")
-	pgConnect = declare("connect", metric.Nanoseconds, metric.Level, metric.Lower,
+	pgRetried = faultsOf("retried", "transactions that were tried more than once")
+	pgRetries = faultsOf("retries", "retries of all transactions")
+	pgLate    = faultsOf("aboveLimit", "committed transactions above the latency limit")
+	pgAverage = timeOf("latency.average", metric.Level, "mean latency as the report has it")
+	pgStddev  = timeOf("latency.stddev", metric.Statistic, "standard deviation of the latency as the report has it")
+	pgLag     = timeOf("lag.average", metric.Level, "mean delay of the start behind the schedule, with a rate")
+	pgMostLag = timeOf("lag.max", metric.Greatest, "the greatest delay")
+	pgConnect = timeOf("connect", metric.Level,
 		"time until all clients were connected, before the first transaction")
-	pgReconnect = declare("reconnect", metric.Nanoseconds, metric.Level, metric.Lower,
+	pgReconnect = timeOf("reconnect", metric.Level,
 		"mean time of a connection, where each transaction makes one (--connect); tps includes it")
 	pgResponse = latencyOf(transaction, "committed transactions; with a rate from the scheduled start (response)")
 	pgService  = latencyOf(transaction+metric.Service, "with a rate: from the actual start (service)")
@@ -64,62 +52,49 @@ var (
 // skipped (-L) count as never done. A closed loop has the service view alone.
 func Pgbench(in Input) (Result, error) {
 	p := &pgbench{work: work{in: in}}
-	if err := p.read(); err != nil {
-		return p.res, fmt.Errorf("pgbench: %w", err)
+	_, err := p.run("pgbench", "there is no report and no log: name the file of its stdout (*.txt) and its logs "+
+		"(pgbench_log.*) among the outputs", p.read, p.judge)
+	if err == nil {
+		err = p.transactions()
 	}
-	if !p.report && len(p.logs) == 0 && p.progress.n() == 0 {
-		return p.res, errors.New("pgbench: there is no report and no log: name the file of its stdout (*.txt) and its logs " +
-			"(pgbench_log.*) among the outputs")
-	}
-	p.unread.warn(&p.res)
-	switch {
-	case p.report:
-		p.complete()
-	case p.failure != "":
-		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only: %s", p.failure)
-	case p.unread.n > 0:
-		p.warn("pgbenchTruncated", "the report of pgbench has no line \"tps = …\" that this program knows: there are "+
-			"figures of "+
-			"its log only")
-	default:
-		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only")
-	}
-	if err := p.transactions(); err != nil {
-		return p.res, err
-	}
-	if len(p.logs) == 0 {
-		p.res.Series = append(p.res.Series, p.progress.all()...)
-	}
-	return p.res, nil
+	return p.res, err
 }
 
-// complete checks that the report has what pgbench 15 always prints. The deviation and the lag depend on options.
-func (p *pgbench) complete() {
+// judge warns of what the report lacks.
+func (p *pgbench) judge() {
+	p.unread.warn(&p.res)
+	switch {
+	case p.reported():
+		p.expect()
+	case p.unread.n > 0 && p.failed == "":
+		p.warn("pgbenchTruncated", "the report of pgbench has no line \"tps = …\" that this program knows: there are "+
+			"figures of its log only")
+	default:
+		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only%s", p.because())
+	}
+	if len(p.logs) > 0 {
+		p.res.Series = nil // of the progress
+	}
+}
+
+// reported says that the report is complete: its last line is there.
+func (p *pgbench) reported() bool { return p.res.has(pgTPS) }
+
+// expect checks that the report has what pgbench 15 always prints. The deviation and the lag depend on options.
+func (p *pgbench) expect() {
 	want := []metric.Declaration{pgOK, pgAverage}
-	has := func(d metric.Declaration) bool {
-		return slices.ContainsFunc(p.res.Scalars, func(s metric.Scalar) bool { return s.Metric == d.Name })
+	need := func(needed bool, list ...metric.Declaration) {
+		if needed {
+			want = append(want, list...)
+		}
 	}
-	if p.modern {
-		want = append(want, pgFailed)
-	}
-	if !has(pgConnect) && !has(pgReconnect) {
-		want = append(want, pgConnect)
-	}
-	if p.scheduled || p.measured || len(p.logs) > 0 {
-		want = append(want, pgStddev)
-	}
-	if p.scheduled {
-		want = append(want, pgLag)
-	}
-	if has(pgRetried) || has(pgRetries) { // of --max-tries
-		want = append(want, pgRetried, pgRetries)
-	}
-	if has(pgSkipped) || has(pgLate) { // of --latency-limit, the first only with a rate
-		want = append(want, pgLate)
-	}
-	if has(pgLate) && p.scheduled {
-		want = append(want, pgSkipped)
-	}
+	need(p.modern, pgFailed)
+	need(!p.res.has(pgConnect) && !p.res.has(pgReconnect), pgConnect)
+	need(p.scheduled || p.measured || len(p.logs) > 0, pgStddev)
+	need(p.scheduled, pgLag)
+	need(p.res.has(pgRetried) || p.res.has(pgRetries), pgRetried, pgRetries) // of --max-tries
+	need(p.res.has(pgSkipped) || p.res.has(pgLate), pgLate)                  // of --latency-limit
+	need(p.res.has(pgLate) && p.scheduled, pgSkipped)
 	p.res.expect(want...)
 }
 
@@ -127,25 +102,58 @@ func (p *pgbench) complete() {
 type pgbench struct {
 	work
 	logs     []string
-	report   bool // complete
-	progress intervals
-	reported op.Time // until when
+	progress op.Time // until when it is read
 	// scheduled and retries: the log has these columns.
 	scheduled, retries bool
-	modern             bool   // pgbench 15 or later wrote the report
-	measured           bool   // single latencies were measured: there is progress
-	failure            string // the first error that pgbench printed
-	unread             unreadLines
+	modern             bool // pgbench 15 or later wrote the report
+	measured           bool // single latencies were measured: there is progress
 }
 
-// pgError is a message that something failed.
-var pgError = regexp.MustCompile(`^pgbench: (?:error|fatal): (.*)$`)
+var (
+	pgLogName = re(`_log\.\d+(\.\d+)?$`)
+	pgError   = re(`^pgbench: (?:error|fatal): (.*)$`)
+)
 
-var pgLogName = regexp.MustCompile(`_log\.\d+(\.\d+)?$`)
+// pgLines are the lines of the report and of progress. Those that are left out have no figures, or are the settings
+// that the report repeats. What follows the rate, the last line of the whole, is of single scripts and statements.
+var pgLines = []linePattern[*pgbench]{
+	{pgError, func(p *pgbench, m []string) { p.fail(m[1]) }},
+	{re(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, (.*)$`), (*pgbench).addProgress}, // --progress-timestamp
+	{re(`^progress: [\d.]+ s, `), func(p *pgbench, _ []string) { p.measured = true }},
+	{re(`^maximum number of tries: `), func(p *pgbench, _ []string) { p.modern = true }},
+	pgFigures(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|`+
+		`excluding connections establishing)\)$`, pgTPS),
+	pgFigures(`^number of transactions actually processed: (\d+)(?:/\d+)?$`, pgOK),
+	pgFigures(`^number of failed transactions: (\d+) \(`, pgFailed),
+	pgFigures(`^number of transactions skipped: (\d+) \(`, pgSkipped),
+	pgFigures(`^number of transactions retried: (\d+) \(`, pgRetried),
+	pgFigures(`^total number of retries: (\d+)$`, pgRetries),
+	pgFigures(`^number of transactions above the [\d.]+ ms latency limit: (\d+)/`, pgLate),
+	pgFigures(`^latency average = ([\d.]+) ms$`, pgAverage),
+	pgFigures(`^latency stddev = ([\d.]+) ms$`, pgStddev),
+	pgFigures(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`, pgLag, pgMostLag),
+	pgFigures(`^initial connection time = ([\d.]+) ms$`, pgConnect),
+	pgFigures(`^average connection time = ([\d.]+) ms$`, pgReconnect),
+	{re(`^$|^(pgbench \(|transaction type: |scaling factor: |partition method: |partitions: |query mode: |` +
+		`number of clients: |number of threads: |duration: |number of transactions per client: |` +
+		`number of (serialization|deadlock) failures: |starting vacuum|end\.$|` +
+		`latency average = [\d.]+ ms \(including failures\)$|` +
+		`tps = [\d.]+ \(including connections establishing\)$|pghost: |cnsbench: )`), nil},
+}
+
+func pgFigures(pattern string, metrics ...metric.Declaration) linePattern[*pgbench] {
+	return figureLine[*pgbench](pattern, inMs, metrics...)
+}
+
+// Limits of pgbench's output. A line of a log has at most 8 numbers.
+const (
+	maxPgReport = 16 << 20
+	maxPgLine   = 4 << 10
+)
 
 // read reads the report and the progress, and lists the logs.
-func (p *pgbench) read() error {
-	return fs.WalkDir(p.in.Files, ".", func(name string, d fs.DirEntry, err error) error {
+func (p *pgbench) read() (bool, error) {
+	err := fs.WalkDir(p.in.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || d.IsDir():
 			return err
@@ -156,121 +164,43 @@ func (p *pgbench) read() error {
 		}
 		return nil
 	})
+	return p.reported() || len(p.logs) > 0 || len(p.res.Series) > 0, err
 }
-
-// Limits of pgbench's output. A line of a log has at most 8 numbers.
-const (
-	maxPgReport = 16 << 20
-	maxPgLine   = 4 << 10
-)
 
 func (p *pgbench) readText(name string) error {
-	text, ok, err := p.text(name, maxPgReport)
-	if !ok {
-		return err
-	}
-	for row := range bytes.Lines(text) {
-		line := strings.TrimSpace(string(row))
-		switch m := pgError.FindStringSubmatch(line); {
-		case !bytes.HasSuffix(row, []byte("\n")), line == "": // half written
-		case m != nil:
-			p.failure = cmp.Or(p.failure, m[1])
-		case name == "stderr" && !strings.HasPrefix(line, "progress: "):
-			// messages of pgbench and of what started it
-		case !p.readLine(line) && !p.report && !pgLeftOut.MatchString(line):
-			p.unread.add(name, line)
+	text, _, err := p.text(name, maxPgReport)
+	p.file = name
+	for row := range rows(string(text)) {
+		// stderr has messages of pgbench too, and of what started it
+		message := name == "stderr" && !strings.HasPrefix(row, "progress: ") && !pgError.MatchString(row)
+		if !message && !matched(p, pgLines, row) && !p.reported() {
+			p.leave(row)
 		}
 	}
-	return nil
+	return err
 }
 
-// ms are the ns of a millisecond, the unit of times in the report.
-const ms = float64(time.Millisecond)
-
-// pgFigures are the lines of the report, each with the metrics of its numbers.
-var pgFigures = []struct {
-	line    *regexp.Regexp
-	metrics []metric.Declaration
-}{
-	{regexp.MustCompile(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|` +
-		`excluding connections establishing)\)$`), []metric.Declaration{pgTPS}},
-	{regexp.MustCompile(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
-	{regexp.MustCompile(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
-	{regexp.MustCompile(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
-	{regexp.MustCompile(`^number of transactions retried: (\d+) \(`), []metric.Declaration{pgRetried}},
-	{regexp.MustCompile(`^total number of retries: (\d+)$`), []metric.Declaration{pgRetries}},
-	{regexp.MustCompile(`^number of transactions above the [\d.]+ ms latency limit: (\d+)/`),
-		[]metric.Declaration{pgLate}},
-	{regexp.MustCompile(`^latency average = ([\d.]+) ms$`), []metric.Declaration{pgAverage}},
-	{regexp.MustCompile(`^latency stddev = ([\d.]+) ms$`), []metric.Declaration{pgStddev}},
-	{regexp.MustCompile(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`),
-		[]metric.Declaration{pgLag, pgMostLag}},
-	{regexp.MustCompile(`^initial connection time = ([\d.]+) ms$`), []metric.Declaration{pgConnect}},
-	{regexp.MustCompile(`^average connection time = ([\d.]+) ms$`), []metric.Declaration{pgReconnect}},
-}
-
-// pgLeftOut are lines that have no figures, and the settings that the report repeats. What follows the last line of the
-// whole is of single scripts and statements.
-var pgLeftOut = regexp.MustCompile(`^(pgbench \(|transaction type: |scaling factor: |partition method: |` +
-	`partitions: |query mode: |number of clients: |number of threads: |maximum number of tries: |duration: |` +
-	`number of transactions per client: |number of (serialization|deadlock) failures: |starting vacuum|end\.$|` +
-	`progress: [\d.]+ s, |latency average = [\d.]+ ms \(including failures\)$|` +
-	`tps = [\d.]+ \(including connections establishing\)$|pghost: |cnsbench: )`)
-
-// pgProgress is a line of progress with --progress-timestamp.
-var pgProgress = regexp.MustCompile(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
-
-// readLine takes the figures of one line, of several such lines those of the first: later ones are of single scripts.
-// false: it has none.
-func (p *pgbench) readLine(row string) bool {
-	p.modern = p.modern || strings.HasPrefix(row, "maximum number of tries: ")
-	p.measured = p.measured || strings.HasPrefix(row, "progress: ")
-	if m := pgProgress.FindStringSubmatch(row); m != nil {
-		p.scheduled = p.scheduled || strings.Contains(row, ", lag ")
-		p.retries = p.retries || strings.Contains(row, " retried, ")
-		p.addProgress(m)
-		return true
-	}
-	for _, f := range pgFigures {
-		m := f.line.FindStringSubmatch(row)
-		if m == nil {
-			continue
-		}
-		for i, d := range f.metrics {
-			v, err := strconv.ParseFloat(m[i+1], 64)
-			known := slices.ContainsFunc(p.res.Scalars, func(s metric.Scalar) bool { return s.Metric == d.Name })
-			if err != nil || known {
-				return known
-			}
-			if d.Unit == metric.Nanoseconds {
-				v = math.Round(v * ms)
-			}
-			p.res.Scalars = append(p.res.Scalars, d.Scalar(v))
-			p.report = p.report || d.Name == pgTPS.Name // it is the last line of the whole
-			p.scheduled = p.scheduled || d.Name == pgLag.Name
-			p.retries = p.retries || d.Name == pgRetries.Name
-		}
-		return true
-	}
-	return false
+// figure takes a figure of the report, of several the first: later ones are of single scripts.
+func (p *pgbench) figure(of metric.Declaration, v float64) {
+	p.scalar(of, v)
+	p.scheduled = p.scheduled || of == pgLag
+	p.retries = p.retries || of == pgRetries
 }
 
 // addProgress adds a point of TPS; its time is the end of the interval.
 func (p *pgbench) addProgress(m []string) {
-	seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits all
-	thousandths, _ := strconv.ParseInt(m[2], 10, 64)
+	p.measured = true
+	p.scheduled = p.scheduled || strings.Contains(m[4], "lag ")
+	p.retries = p.retries || strings.Contains(m[4], " retried, ")
 	tps, err := strconv.ParseFloat(m[3], 64)
 	if err != nil || p.in.AtWall == nil {
 		return
 	}
-	end, from := p.in.AtWall(seconds*int64(time.Second)+thousandths*int64(time.Millisecond)), p.reported
-	if p.progress.Metric == "" {
-		p.progress.Series = pgTPS.Series(int64(time.Second))
+	end, from := p.in.AtWall(unixNano(m[1], m[2])), p.progress
+	if p.progress = end; len(p.res.Series) == 0 || end <= from {
+		from = end - aSecond
 	}
-	if p.reported = end; p.progress.n() == 0 || end <= from {
-		from = end - op.Time(time.Second)
-	}
-	p.progress.add(from, end-from, tps)
+	p.interval(pgTPS, aSecond, from, end-from, tps)
 }
 
 // pgRow is one row of a log. Times are in µs.
@@ -317,8 +247,8 @@ func (p *pgbench) parseRow(row string) (r pgRow, ok bool) {
 // maxPgNumber is the greatest accepted number of a log: as seconds since 1970 and as µs it fits an int64 of ns.
 const maxPgNumber = 9e9
 
-// rows calls each for the rows of a log, and returns how many lines are none, with the first.
-func (p *pgbench) rows(name string, each func(pgRow) bool) (unread int, first string, err error) {
+// eachRow calls each for the rows of a log, and returns how many lines are none, with the first.
+func (p *pgbench) eachRow(name string, each func(pgRow) bool) (unread int, first string, err error) {
 	file, err := p.in.Files.Open(name)
 	if err != nil {
 		return 0, "", err
@@ -331,7 +261,7 @@ func (p *pgbench) rows(name string, each func(pgRow) bool) (unread int, first st
 		case errors.Is(err, bounded.ErrTooLarge):
 			return unread + 1, err.Error(), nil
 		case errors.Is(err, io.EOF):
-			if len(text) > 0 && p.report {
+			if len(text) > 0 && p.reported() {
 				return unread + 1, string(text), nil
 			}
 			return unread, first, nil // a half-written line of a pgbench that was ended
@@ -343,9 +273,7 @@ func (p *pgbench) rows(name string, each func(pgRow) bool) (unread int, first st
 			if unread++; unread == 1 {
 				first = strings.TrimSpace(string(text[:min(len(text), 80)]))
 			}
-			continue
-		}
-		if !each(r) {
+		} else if !each(r) {
 			return unread, first, nil
 		}
 	}
@@ -360,7 +288,7 @@ func (p *pgbench) transactions() error {
 	}
 	start := int64(-1)
 	for _, name := range p.logs { // the earliest of the first transactions
-		if _, _, err := p.rows(name, func(r pgRow) bool {
+		if _, _, err := p.eachRow(name, func(r pgRow) bool {
 			if from := r.endedUnixNano - 1000*(r.elapsed-r.lag); start < 0 || from < start {
 				start = from
 			}
@@ -373,9 +301,10 @@ func (p *pgbench) transactions() error {
 		p.warn("pgbenchNoTransaction", "the log has no transaction")
 		return nil
 	}
-	t := newTransactions(start, p.scheduled)
+	t := &transactions{start: start, last: start, scheduled: p.scheduled, seconds: map[int64]*pgSecond{},
+		total: newPgSecond()}
 	for _, name := range p.logs {
-		unread, first, err := p.rows(name, func(r pgRow) bool {
+		unread, first, err := p.eachRow(name, func(r pgRow) bool {
 			t.add(r)
 			return true
 		})
@@ -390,5 +319,6 @@ func (p *pgbench) transactions() error {
 		p.warn("outputUnread", "%d transactions of the log are not within %v of its start", t.outside,
 			maxCells*time.Second)
 	}
-	return t.results(p)
+	t.results(p)
+	return nil
 }

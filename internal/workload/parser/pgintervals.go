@@ -8,27 +8,21 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// pgInterval is a row of a log that pgbench --aggregate-interval wrote: the transactions of one interval.
-type pgInterval struct{ start, n, skipped int64 }
-
-// pgIntervalRow parses "interval_start num_transactions sum_latency sum_latency_2 min_latency max_latency", and since
-// pgbench 15 "sum_lag sum_lag_2 min_lag max_lag skipped retried retries serialization_failures deadlock_failures". Its
-// first number is a Unix time in seconds; that of a row of single transactions is the number of a client.
-func pgIntervalRow(row []byte) (x pgInterval, ok bool) {
+// pgIntervalRow parses a row of a log that pgbench --aggregate-interval wrote, the transactions of one interval:
+// "interval_start num_transactions sum_latency sum_latency_2 min_latency max_latency", and since pgbench 15 "sum_lag
+// sum_lag_2 min_lag max_lag skipped retried retries serialization_failures deadlock_failures". Its first number is a
+// Unix time in seconds; that of a row of single transactions is the number of a client.
+func pgIntervalRow(row []byte) (start, n int64, ok bool) {
 	f := bytes.Fields(row)
 	if len(f) < 6 {
-		return x, false
+		return 0, 0, false
 	}
-	var err [3]error
-	x.start, err[0] = strconv.ParseInt(string(f[0]), 10, 64)
-	x.n, err[1] = strconv.ParseInt(string(f[1]), 10, 64)
-	if len(f) > 10 {
-		x.skipped, err[2] = strconv.ParseInt(string(f[10]), 10, 64)
-	}
-	return x, errors.Join(err[:]...) == nil && x.start >= 1e9 && x.start < maxPgNumber && x.n >= 0 && x.skipped >= 0
+	start, err1 := strconv.ParseInt(string(f[0]), 10, 64)
+	n, err2 := strconv.ParseInt(string(f[1]), 10, 64)
+	return start, n, err1 == nil && err2 == nil && start >= 1e9 && start < maxPgNumber && n >= 0
 }
 
 // aggregated reads logs of --aggregate-interval; false: they are of single transactions. There are rates of the
@@ -45,7 +39,7 @@ func (p *pgbench) aggregated() (bool, error) {
 		}
 		before := int64(0)
 		for row := range bytes.Lines(text) {
-			x, ok := pgIntervalRow(row)
+			start, n, ok := pgIntervalRow(row)
 			switch {
 			case !bytes.HasSuffix(row, []byte("\n")):
 			case !ok && len(counts) == 0:
@@ -54,11 +48,11 @@ func (p *pgbench) aggregated() (bool, error) {
 				p.warn("outputUnread", "%s has a line that is no interval: %s", name, bounded.Text(string(bytes.TrimSpace(row)),
 					80))
 			default:
-				if before > 0 && x.start > before {
-					step = min(step, x.start-before)
+				if before > 0 && start > before {
+					step = min(step, start-before)
 				}
-				before, first, last = x.start, min(first, x.start), max(last, x.start)
-				counts[x.start] += x.n
+				before, first, last = start, min(first, start), max(last, start)
+				counts[start] += n
 			}
 		}
 	}
@@ -69,13 +63,9 @@ func (p *pgbench) aggregated() (bool, error) {
 	if last-first >= maxCells {
 		return true, fmt.Errorf("the intervals of the log are not within %v", maxCells*time.Second)
 	}
-	tps := pgTPS.Series(step * int64(time.Second))
 	for at := first + step; at < last; at += step {
-		tps.Points = append(tps.Points, metric.Point{At: p.in.clock(at * int64(time.Second)),
-			Value: float64(counts[at]) / float64(step)})
-	}
-	if len(tps.Points) > 0 {
-		p.res.Series = append(p.res.Series, tps)
+		p.interval(pgTPS, op.Time(step)*aSecond, p.in.clock(at*int64(time.Second)), op.Time(step)*aSecond,
+			float64(counts[at])/float64(step))
 	}
 	return true, nil
 }

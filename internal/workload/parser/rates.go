@@ -65,13 +65,9 @@ func (g *grid) start(i int64) op.Time { return g.base + op.Time(i)*g.step }
 
 // series returns the rate of each step, and of several together where an interval was longer. The first and the last
 // step are divided by their covered part, and left out if that is less than a tenth of a step.
-func (r *rates) series() []metric.Series {
-	var list []metric.Series
+func (r *rates) series() (list []metric.Series) {
 	for _, name := range slices.Sorted(maps.Keys(r.grids)) {
 		g := r.grids[name]
-		iops := intervals{Series: metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}}
-		bandwidth := intervals{Series: metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond,
-			Step: int64(r.step)}}
 		known := slices.Sorted(maps.Keys(g.cells))
 		for k := 0; k < len(known); k++ {
 			i, sum := known[k], *g.cells[known[k]]
@@ -84,10 +80,11 @@ func (r *rates) series() []metric.Series {
 				continue
 			}
 			seconds := float64(hi-lo) / float64(time.Second)
-			iops.add(lo, hi-lo, sum.ios/seconds)
-			bandwidth.add(lo, hi-lo, sum.bytes/seconds)
+			iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
+			list = addInterval(list, iops, lo, hi-lo, sum.ios/seconds)
+			bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
+			list = addInterval(list, bandwidth, lo, hi-lo, sum.bytes/seconds)
 		}
-		list = append(list, slices.Concat(iops.all(), bandwidth.all())...)
 	}
 	return list
 }

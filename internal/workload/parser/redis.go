@@ -1,9 +1,6 @@
 package parser
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,18 +39,17 @@ type redisFigure struct {
 	kind         metric.Kind
 }
 
-var redisSummaries = []redisFigure{{"p50_latency_ms", "p50", metric.Statistic}, {"p99_latency_ms", "p99",
-	metric.Statistic},
-	{"max_latency_ms", "max", metric.Greatest}}
+var redisSummaries = []redisFigure{{"p50_latency_ms", "p50", metric.Statistic},
+	{"p99_latency_ms", "p99", metric.Statistic}, {"max_latency_ms", "max", metric.Greatest}}
 
 func redisSummaryOf(operation string, f redisFigure) metric.Declaration {
-	return declare(operation+".latency."+f.name, metric.Nanoseconds, f.kind, metric.Lower,
+	return timeOf(operation+".latency."+f.name, f.kind,
 		f.name+" of "+redisMeaning(operation)+", where only a summary is printed (--csv, -q)")
 }
 
 func redisRate(operation string) metric.Declaration {
-	return declare(operation+".rps", metric.PerSecond, metric.Rate, metric.Higher,
-		redisMeaning(operation)+" per second while the test ran").Principal(slices.Index(redisTests, operation) + 1)
+	return rateOf(operation+".rps", redisMeaning(operation)+" per second while the test ran").
+		Principal(slices.Index(redisTests, operation) + 1)
 }
 
 func redisMeaning(operation string) string {
@@ -72,19 +68,25 @@ func redisMeaning(operation string) string {
 // reports of a test are merged. It is a closed loop: there is the service view alone.
 func Redis(in Input) (Result, error) {
 	r := &redis{work: work{in: in}, ended: in.Started, tests: map[string]*redisTest{}}
-	err := r.walk(r.read, ".txt")
-	if err != nil {
-		return r.res, fmt.Errorf("redis-benchmark: %w", err)
-	}
-	if len(r.tests) == 0 && len(r.res.Warnings) == 0 {
-		return r.res, errors.New("redis-benchmark: there is no report: name the file of its stdout (*.txt) among the outputs")
-	}
+	return r.work.run("redis-benchmark", "there is no report: name the file of its stdout (*.txt) among the outputs",
+		r.read, r.results)
+}
+
+func (r *redis) read() (bool, error) {
+	err := r.walk(func(name string) error {
+		err := r.lines(name, func(row string) { matched(r, redisLines, row) })
+		r.endRun()
+		return err
+	}, ".txt")
+	return len(r.tests) > 0 || len(r.res.Warnings) > 0, err
+}
+
+func (r *redis) results() {
 	for _, name := range redisTests {
 		if t := r.tests[name]; t != nil {
 			t.results(r)
 		}
 	}
-	return r.res, nil
 }
 
 // redis is the work on one container's files.
@@ -97,56 +99,64 @@ type redis struct {
 	columns []string // of the CSV that is printed
 }
 
-func (r *redis) read(name string) error {
-	err := r.lines(name, r.readLine)
-	r.endRun()
-	return err
-}
-
-var (
-	redisStamp    = regexp.MustCompile(`^cnsbench: (\S+), (\d{1,3}) threads, at (\d{9,10})\.(\d{9})$`)
-	redisProgress = regexp.MustCompile(`^(.+): rps=([\d.]+) \(overall: (-?nan|[\d.]+)\) avg_msec=`)
-	redisTitle    = regexp.MustCompile(`^====== (.+) ======$`)
-	redisDone     = regexp.MustCompile(`^  (\d+) requests completed in [\d.]+ seconds$`)
-	redisEdge     = regexp.MustCompile(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
-	redisRPS      = regexp.MustCompile(`^  throughput summary: (\S+) requests per second$`)
-	redisQuiet    = regexp.MustCompile(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`)
-	redisCSV      = regexp.MustCompile(`^"test","rps"(?:,"(?:avg|min|p50|p95|p99|max)_latency_ms")*$`)
-	redisSummary  = regexp.MustCompile(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
-)
-
 // redisTick is the time between two lines of progress, which redis-benchmark never undercuts.
 const redisTick = 250 * op.Time(time.Millisecond)
 
-// readLine takes what one line says of the test that runs.
-func (r *redis) readLine(row string) {
-	if m := redisStamp.FindStringSubmatch(row); m != nil {
+// redisLines are the lines that are read, of several tests one after another. Others have no figures.
+var redisLines = []linePattern[*redis]{
+	{re(`^cnsbench: (\S+), (\d{1,3}) threads, at (\d{9,10})\.(\d{9})$`), func(r *redis, m []string) {
 		r.endRun()
-		seconds, _ := strconv.ParseInt(m[3], 10, 64) // digits all
-		ns, _ := strconv.ParseInt(m[4], 10, 64)
-		r.run = &redisRun{test: m[1], threads: m[2] != "0", start: r.in.clock(seconds*int64(time.Second) + ns)}
-	} else if m := redisProgress.FindStringSubmatch(row); m != nil {
-		r.progress(m)
-	} else if m := redisQuiet.FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
+		r.run = &redisRun{test: m[1], threads: m[2] != "0", start: r.in.clock(unixNano(m[3], m[4]))}
+	}},
+	{re(`^(.+): rps=([\d.]+) \(overall: (-?nan|[\d.]+)\) avg_msec=`), (*redis).progress},
+	redisReported(`^  throughput summary: (\S+) requests per second$`, func(u *redisRun, m []string) {
+		u.report.rps, _ = strconv.ParseFloat(m[1], 64)
+	}),
+	{re(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`), func(r *redis, m []string) {
 		cells := map[string]string{}
 		if m[3] != "" {
 			cells["p50_latency_ms"] = m[3]
 		}
 		r.summary(m[1], m[2], cells)
-	} else if redisCSV.MatchString(row) {
-		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
-	} else if strings.HasPrefix(row, `"`) {
-		r.csv(row)
-	} else if strings.Contains(row, "requests per second") && !redisRPS.MatchString(row) {
-		r.warn("outputUnread", "a line with a rate is not understood: %s", bounded.Text(row, 100))
-	} else if m := redisTitle.FindStringSubmatch(row); m != nil {
-		r.of(m[1]).report = &redisReport{}
-	} else if r.run != nil && r.run.report != nil {
-		r.reportLine(row, r.run.report)
-	} else if redisDone.MatchString(row) {
-		r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
-	}
+	}},
+	{re(`^"test","rps"(?:,"(?:avg|min|p50|p95|p99|max)_latency_ms")*$`), func(r *redis, m []string) {
+		r.columns = redisCells(m[0])
+	}},
+	{re(`^".*$`), (*redis).csv},
+	{re(`^.*requests per second.*$`), func(r *redis, m []string) {
+		r.warn("outputUnread", "a line with a rate is not understood: %s", bounded.Text(m[0], 100))
+	}},
+	{re(`^====== (.+) ======$`), func(r *redis, m []string) { r.of(m[1]).report = &redisReport{} }},
+	{re(`^  (\d+) requests completed in [\d.]+ seconds$`), func(r *redis, m []string) {
+		if r.run == nil || r.run.report == nil {
+			r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
+			return
+		}
+		r.run.report.requests, _ = strconv.ParseInt(m[1], 10, 64)
+	}},
+	redisReported(`^  multi-thread: yes$`, func(u *redisRun, _ []string) { u.threads = true }),
+	redisReported(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`, func(u *redisRun, m []string) {
+		u.report.addEdge(m[1]+m[2], m[3])
+	}),
+	{re(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`), func(r *redis, m []string) {
+		if r.run != nil && r.run.report != nil {
+			r.run.report.setSummary(m[1:])
+			r.endRun()
+		}
+	}},
 }
+
+// redisReported is a line of the report of the test that runs.
+func redisReported(pattern string, read func(u *redisRun, m []string)) linePattern[*redis] {
+	return linePattern[*redis]{re(pattern), func(r *redis, m []string) {
+		if r.run != nil && r.run.report != nil {
+			read(r.run, m)
+		}
+	}}
+}
+
+// redisCells are the cells of a row of --csv.
+func redisCells(row string) []string { return strings.Split(strings.Trim(row, `"`), `","`) }
 
 // progress takes the rate of 250 ms.
 func (r *redis) progress(m []string) {
@@ -160,27 +170,11 @@ func (r *redis) progress(m []string) {
 	}
 }
 
-// reportLine takes a line of the report of the test that runs.
-func (r *redis) reportLine(row string, report *redisReport) {
-	if m := redisDone.FindStringSubmatch(row); m != nil {
-		report.requests, _ = strconv.ParseInt(m[1], 10, 64)
-	} else if row == "  multi-thread: yes" {
-		r.run.threads = true
-	} else if m := redisEdge.FindStringSubmatch(row); m != nil {
-		report.addEdge(m[1]+m[2], m[3])
-	} else if m := redisRPS.FindStringSubmatch(row); m != nil {
-		report.rps, _ = strconv.ParseFloat(m[1], 64)
-	} else if m := redisSummary.FindStringSubmatch(row); m != nil {
-		report.setSummary(m[1:])
-		r.endRun()
-	}
-}
-
 // csv takes a row of --csv, whose header was read.
-func (r *redis) csv(row string) {
-	fields := strings.Split(strings.Trim(row, `"`), `","`)
+func (r *redis) csv(m []string) {
+	fields := redisCells(m[0])
 	if len(fields) != len(r.columns) {
-		r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
+		r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(m[0], 100))
 		return
 	}
 	cells := map[string]string{}
@@ -278,7 +272,7 @@ func (r *redis) endRun() {
 	}
 	t := r.tests[name]
 	if t == nil {
-		t = &redisTest{name: name, rates: redisRate(name).Series(int64(redisTick))}
+		t = &redisTest{name: name}
 		r.tests[name] = t
 	}
 	t.add(r, u, complete)

@@ -104,7 +104,7 @@ func (p *redisReport) histogram() (*hist.Histogram, error) {
 // redisTest has the runs of one test.
 type redisTest struct {
 	name     string
-	rates    metric.Series
+	rates    int // points of its rate
 	total    *hist.Histogram
 	from, to op.Time
 	reports  int
@@ -116,7 +116,7 @@ type redisTest struct {
 
 // add adds a run, with or without its report.
 func (t *redisTest) add(r *redis, u *redisRun, complete bool) {
-	t.addRates(u, complete)
+	t.addRates(r, u, complete)
 	if !complete {
 		if t.reports == 0 && finite(u.overall) {
 			t.rps = u.overall
@@ -152,8 +152,7 @@ func (t *redisTest) add(r *redis, u *redisRun, complete bool) {
 		r.warn("outputUnread", "the reports of the test %s: %v", t.name, err)
 		return
 	}
-	latency := redisLatency(t.name)
-	r.res.Slices = append(r.res.Slices, metric.Histogram{Metric: t.name, Unit: latency.Unit, From: u.start,
+	r.res.Slices = append(r.res.Slices, metric.Histogram{Metric: t.name, Unit: metric.Nanoseconds, From: u.start,
 		To: u.start + max(took, 1), Hist: h})
 }
 
@@ -162,16 +161,17 @@ const redisLongest = int64(2998 * time.Millisecond)
 
 // addRates adds the points of a run. Each line of progress is printed at least redisTick after the one before; how much
 // later follows from their number in a run of known length.
-func (t *redisTest) addRates(u *redisRun, complete bool) {
-	if u.threads || len(u.rates) < 2 || len(t.rates.Points)+len(u.rates) > maxCells {
+func (t *redisTest) addRates(r *redis, u *redisRun, complete bool) {
+	if u.threads || len(u.rates) < 2 || t.rates+len(u.rates) > maxCells {
 		return
 	}
 	step := redisTick
 	if complete {
 		step = max(step, u.report.took()/op.Time(len(u.rates)))
 	}
+	t.rates += len(u.rates) - 1
 	for i, v := range u.rates[1:] {
-		t.rates.Points = append(t.rates.Points, metric.Point{At: u.start + op.Time(i)*step, Value: v})
+		r.interval(redisRate(t.name), redisTick, u.start+op.Time(i)*step, redisTick, v)
 	}
 }
 
@@ -182,18 +182,14 @@ func (t *redisTest) results(r *redis) {
 		t.rps = float64(t.requests) * 1e9 / float64(t.took)
 	}
 	if t.rps > 0 && finite(t.rps) {
-		r.res.Scalars = append(r.res.Scalars, rate.Scalar(t.rps))
+		r.scalar(rate, t.rps)
 	}
 	for _, f := range redisSummaries {
 		if v, ok := t.summary[f.name]; ok {
-			r.res.Scalars = append(r.res.Scalars, redisSummaryOf(t.name, f).Scalar(math.Round(v*ms)))
+			r.scalar(redisSummaryOf(t.name, f), math.Round(v*ms))
 		}
 	}
-	if len(t.rates.Points) > 0 {
-		r.res.Series = append(r.res.Series, t.rates)
-	}
 	if t.total != nil {
-		r.res.Totals = append(r.res.Totals, metric.Histogram{Metric: t.name, Unit: metric.Nanoseconds, From: t.from,
-			To: t.to, Hist: t.total})
+		r.total(redisLatency(t.name), "", t.from, t.to, t.total)
 	}
 }

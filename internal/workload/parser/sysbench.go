@@ -1,15 +1,9 @@
 package parser
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -18,31 +12,23 @@ import (
 
 // The metrics that all tests of sysbench have. They have the values that it prints.
 var (
-	sbMin     = sbLatency("min", metric.Least, "least latency as the report has it")
-	sbAverage = sbLatency("average", metric.Level, "mean latency as the report has it")
-	sbMax     = sbLatency("max", metric.Greatest, "greatest latency as the report has it")
-	sbP95     = sbLatency("p95", metric.Statistic, "95th percentile as the report has it, and of each interval")
-	sbP99     = sbLatency("p99", metric.Statistic, "99th percentile as the report has it, and of each interval")
-)
+	sbMin     = timeOf("latency.min", metric.Least, "least latency as the report has it")
+	sbAverage = timeOf("latency.average", metric.Level, "mean latency as the report has it")
+	sbMax     = timeOf("latency.max", metric.Greatest, "greatest latency as the report has it")
+	sbP95     = timeOf("latency.p95", metric.Statistic, "95th percentile as the report has it, and of each interval")
+	sbP99     = timeOf("latency.p99", metric.Statistic, "99th percentile as the report has it, and of each interval")
 
-func sbLatency(name string, kind metric.Kind, meaning string) metric.Declaration {
-	return declare("latency."+name, metric.Nanoseconds, kind, metric.Lower, meaning)
-}
+	// sbTotalTime, sbEvents and sbSum are figures of the report that are not metrics of all tests.
+	sbTotalTime = timeOf("time", metric.Level, "")
+	sbEvents    = countOf("events", "reads, writes and fsyncs of all threads")
+	sbSum       = timeOf("sum", metric.Quantity, "")
+)
 
 // sbTest is what differs between the tests of sysbench.
 type sbTest struct {
 	metrics []metric.Declaration
 	event   metric.Declaration // the latency
-	figures []sbFigure
-	// interval reads a line of an intermediate report.
-	interval func(s *sysbench, row string)
-}
-
-// sbFigure is a line of the report. unit is what one printed unit is.
-type sbFigure struct {
-	line *regexp.Regexp
-	of   metric.Declaration
-	unit float64
+	lines   []linePattern[*sysbench]
 }
 
 // read reads the stdout (*.txt) of sysbench 1.0: its report, the intermediate reports (--report-interval) and the
@@ -52,13 +38,115 @@ type sbFigure struct {
 // so that it includes the wait for a thread: the basis is "service" or "response". The other view does not exist. The
 // histogram has the middles of buckets that are 1.8 % wide, printed to a µs.
 func (test *sbTest) read(in Input) (Result, error) {
-	s := &sysbench{test: test, work: work{in: in}}
-	if err := s.read(); err != nil {
-		return s.res, fmt.Errorf("sysbench: %w", err)
+	s := &sysbench{test: test, work: work{in: in, file: "stdout"}, began: in.Started, current: sbReport{}}
+	return s.run("sysbench", "there is no stdout of it: name its file (*.txt) among the outputs", s.read, s.results)
+}
+
+// sysbench is the work on one container's files.
+type sysbench struct {
+	work
+	test         *sbTest
+	noPercentile bool    // --percentile=0
+	rate         bool    // --rate was given
+	report       bool    // complete
+	began        op.Time // when it started
+	queue        float64 // events that waited for a thread at the last intermediate report
+
+	current     sbReport   // that is read
+	reports     []sbReport // complete ones: of checkpoints, and the last
+	checkpoints int        // as sysbench announces them
+
+	length, events, sum float64 // of all reports: seconds, and the sum of latencies in ns
+	percent, percentile float64 // %, ms
+	middles             []float64
+	counts              []int64
+	last, step          float64 // seconds: the end of the interval before, the length of the first
+}
+
+// sbReport has the figures of a report of the time since the one before, by metric.
+type sbReport map[string]float64
+
+// length is the time from the start of the run to the end of the report in seconds.
+func (r sbReport) length() float64 { return r[sbTotalTime.Name] / 1e9 }
+
+// maxSysbench is the limit of the stdout: a line of 100 bytes each second of a week.
+const maxSysbench = 64 << 20
+
+func (s *sysbench) read() (bool, error) {
+	var texts []string
+	err := s.walk(func(name string) error {
+		text, _, err := s.text(name, maxSysbench)
+		if path.Ext(name) == ".start" {
+			s.began = s.in.began(string(text))
+		} else {
+			texts = append(texts, string(text))
+		}
+		return err
+	}, ".txt", ".start")
+	for _, text := range texts { // after the start is known
+		for row := range rows(text) {
+			if !matched(s, s.test.lines, row) && !matched(s, sbLines, row) {
+				s.leave(row)
+			}
+		}
 	}
-	if !s.found {
-		return s.res, errors.New("sysbench: there is no stdout of it: name its file (*.txt) among the outputs")
+	return len(texts) > 0, err
+}
+
+// sbLines are the lines of each test. Those that are left out have no figures, or are the settings that sysbench
+// repeats, the fairness of threads and intermediate reports of another form.
+var sbLines = []linePattern[*sysbench]{
+	{re(`^([\d.]+) \|\**\s+(\d+)$`), func(s *sysbench, m []string) {
+		s.middles, s.counts = append(s.middles, numberOf(m[1])), append(s.counts, int64(numberOf(m[2])))
+	}},
+	sbFigures(`^total number of events:\s+(\d+)$`, sbEvents),
+	sbFigures(`^min:\s+([\d.]+)$`, sbMin),
+	sbFigures(`^avg:\s+([\d.]+)$`, sbAverage),
+	sbFigures(`^max:\s+([\d.]+)$`, sbMax),
+	sbFigures(`^sum:\s+([\d.]+)$`, sbSum),
+	{re(`^total time:\s+([\d.]+)s$`), func(s *sysbench, m []string) { s.figure(sbTotalTime, numberOf(m[1])*1e9) }},
+	{re(`^(\d+)th percentile:\s+([\d.]+)$`), func(s *sysbench, m []string) {
+		s.percent, s.percentile = numberOf(m[1]), numberOf(m[2])
+		s.figure(sbPercentiles[m[1]], math.Round(s.percentile*ms))
+	}},
+	{re(`^\[ [\d.]+s \] Checkpoint report:$`), func(s *sysbench, _ []string) { s.checkpoints++ }},
+	{re(`^FATAL: (.*)$`), func(s *sysbench, m []string) { s.fail(m[1]) }},
+	{re(`^percentile stats: {15}disabled$`), func(s *sysbench, _ []string) { s.noPercentile = true }},
+	{re(`^Target transaction rate: \d+/sec$`), func(s *sysbench, _ []string) { s.rate = true }},
+	{re(`^$|^\[ |^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|checkpoint)|` +
+		`Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|` +
+		`Block size |Number of IO requests|Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|` +
+		`Throughput:|General statistics:|Latency \(ms\):|Threads fairness:|events \(avg/stddev\)|` +
+		`execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|SQL statistics:|queries performed:|` +
+		`total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |cnsbench: |percentile stats: |Time limit exceeded)`), nil},
+}
+
+func sbFigures(pattern string, metrics ...metric.Declaration) linePattern[*sysbench] {
+	return figureLine[*sysbench](pattern, inMs, metrics...)
+}
+
+// sbInterval is a line of an intermediate report. Its first group is the end in seconds; the others are of metrics.
+func sbInterval(pattern string, metrics ...metric.Declaration) linePattern[*sysbench] {
+	return linePattern[*sysbench]{re(pattern), func(s *sysbench, m []string) { s.values(m, metrics) }}
+}
+
+// sbPercentiles are the percentiles that are metrics, by percent.
+var sbPercentiles = map[string]metric.Declaration{"95": sbP95, "99": sbP99}
+
+var sbLatency = re(`\(ms,(\d+)%\): ([\d.]+)`)
+
+// figure takes a figure of the report that is read, which ends with the sum.
+func (s *sysbench) figure(of metric.Declaration, v float64) {
+	if _, known := s.current[of.Name]; !known {
+		s.current[of.Name] = v
 	}
+	if of.Name == sbSum.Name {
+		s.reports, s.current = append(s.reports, s.current), sbReport{}
+	}
+}
+
+// results adds the metrics and warnings.
+func (s *sysbench) results() {
 	s.whole()
 	s.unread.warn(&s.res)
 	if s.report {
@@ -66,211 +154,71 @@ func (test *sbTest) read(in Input) (Result, error) {
 	}
 	s.judge()
 	s.latency()
-	for _, d := range test.metrics {
-		if p := s.series[d.Name]; p != nil {
-			s.res.Series = append(s.res.Series, p.all()...)
-		}
-	}
-	return s.res, nil
-}
-
-// sysbench is the work on one container's files.
-type sysbench struct {
-	work
-	test   *sbTest
-	found  bool
-	unread unreadLines
-	// noPercentile: --percentile=0
-	noPercentile bool
-	current      sbReport // that is read
-	report       bool     // complete
-	rate         bool     // --rate was given
-	fatal        string   // the first fatal message
-	start        float64  // Unix seconds; 0: unknown
-	length       float64  // seconds
-	events       float64
-	queue        float64 // events that waited for a thread at the last intermediate report
-
-	block       map[string]metric.Scalar // figures of the report that is read
-	reports     []sbReport               // complete ones: of checkpoints, and the last
-	checkpoints int                      // as sysbench announces them
-
-	sum, percent, percentile float64 // ms, %, ms
-	middles                  []float64
-	counts                   []int64
-	series                   map[string]*intervals
-	last                     float64 // end of the interval before, in seconds
-	step                     float64 // seconds
-}
-
-// maxSysbench is the limit of the stdout: a line of 100 bytes each second of a week.
-const maxSysbench = 64 << 20
-
-func (s *sysbench) read() error {
-	s.series = map[string]*intervals{}
-	var texts []string
-	err := s.walk(func(name string) error {
-		s.found = s.found || path.Ext(name) == ".txt"
-		text, _, err := s.text(name, maxSysbench)
-		if path.Ext(name) == ".start" {
-			s.start, _ = strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-		} else {
-			texts = append(texts, string(text))
-		}
-		return err
-	}, ".txt", ".start")
-	for _, text := range texts { // after the start is known
-		for row := range strings.Lines(text) {
-			if strings.HasSuffix(row, "\n") { // else half written
-				s.readLine(strings.TrimSpace(row))
-			}
-		}
-	}
-	return err
-}
-
-// Other lines of sysbench's stdout.
-var (
-	sbBucket     = regexp.MustCompile(`^([\d.]+) \|\**\s+(\d+)$`)
-	sbEvents     = regexp.MustCompile(`^total number of events:\s+(\d+)$`)
-	sbLeast      = regexp.MustCompile(`^min:\s+([\d.]+)$`)
-	sbMean       = regexp.MustCompile(`^avg:\s+([\d.]+)$`)
-	sbMost       = regexp.MustCompile(`^max:\s+([\d.]+)$`)
-	sb95         = regexp.MustCompile(`^95th percentile:\s+([\d.]+)$`)
-	sbTotalTime  = regexp.MustCompile(`^total time:\s+([\d.]+)s$`)
-	sbSum        = regexp.MustCompile(`^sum:\s+([\d.]+)$`)
-	sbPercentile = regexp.MustCompile(`^(\d+)th percentile:\s+([\d.]+)$`)
-	sbTarget     = regexp.MustCompile(`^Target transaction rate: \d+/sec$`)
-	sbCheckpoint = regexp.MustCompile(`^\[ [\d.]+s \] Checkpoint report:$`)
-	sbFatal      = regexp.MustCompile(`^FATAL: (.*)$`)
-)
-
-// sbNumber is a number of sysbench's output; 0 if it is none, or too great to be true.
-func sbNumber(text string) float64 {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || v > maxDBOps {
-		return 0
-	}
-	return v
-}
-
-func (s *sysbench) readLine(row string) {
-	if m := sbBucket.FindStringSubmatch(row); m != nil {
-		s.middles, s.counts = append(s.middles, sbNumber(m[1])), append(s.counts, int64(sbNumber(m[2])))
-	} else if m := sbTotalTime.FindStringSubmatch(row); m != nil {
-		s.current.length = sbNumber(m[1])
-	} else if m := sbEvents.FindStringSubmatch(row); m != nil {
-		s.current.events = sbNumber(m[1])
-	} else if sbCheckpoint.MatchString(row) {
-		s.checkpoints++
-	} else if m := sbSum.FindStringSubmatch(row); m != nil {
-		s.current.sum = sbNumber(m[1]) // the last line of the report that is read
-		defer s.endReport()
-	} else if m := sbFatal.FindStringSubmatch(row); m != nil && s.fatal == "" {
-		s.fatal = m[1]
-	} else if row == "percentile stats:               disabled" {
-		s.noPercentile = true
-	} else if sbTarget.MatchString(row) {
-		s.rate = true
-	} else if strings.HasPrefix(row, "[ ") {
-		s.test.interval(s, row)
-	} else if !s.known(row) {
-		s.unread.add("stdout", row)
-	}
-	if m := sbPercentile.FindStringSubmatch(row); m != nil {
-		s.percent, s.percentile = sbNumber(m[1]), sbNumber(m[2])
-	}
-	for _, f := range s.test.figures {
-		m := f.line.FindStringSubmatch(row)
-		if _, known := s.block[f.of.Name]; m == nil || known {
-			continue
-		}
-		v := sbNumber(m[1]) * f.unit
-		if f.of.Unit == metric.Nanoseconds {
-			v = math.Round(v)
-		}
-		if s.block == nil {
-			s.block = map[string]metric.Scalar{}
-		}
-		s.block[f.of.Name] = f.of.Scalar(v)
-	}
-}
-
-// sbLeftOut are lines without figures, the settings that sysbench repeats, and the fairness of threads.
-var sbLeftOut = regexp.MustCompile(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|` +
-	`checkpoint)|Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|` +
-	`Block size |Number of IO requests|Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|` +
-	`Throughput:|General statistics:|Latency \(ms\):|Threads fairness:|events \(avg/stddev\)|` +
-	`execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|SQL statistics:|queries performed:|` +
-	`total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |FATAL: |cnsbench: |percentile stats: |Time limit exceeded)`)
-
-// known says whether a line has a figure of the test, or none at all.
-func (s *sysbench) known(row string) bool {
-	if row == "" || sbLeftOut.MatchString(row) || sbPercentile.MatchString(row) {
-		return true
-	}
-	return slices.ContainsFunc(s.test.figures, func(f sbFigure) bool { return f.line.MatchString(row) })
-}
-
-// sbReport is a report of the time since the one before.
-type sbReport struct {
-	figures     map[string]metric.Scalar
-	length      float64 // seconds from the start of the run to its end
-	events, sum float64 // sum of latencies in ms
-}
-
-// endReport ends the report that is read.
-func (s *sysbench) endReport() {
-	s.current.figures = s.block
-	s.reports = append(s.reports, s.current)
-	s.current, s.block = sbReport{}, nil
 }
 
 // whole puts the reports together: those of checkpoints (--report-checkpoints) and the last are each of the time since
 // the one before. Rates are weighted by that time, the mean latency by the events; percentiles cannot be put together.
 func (s *sysbench) whole() {
 	s.report = len(s.reports) > s.checkpoints
-	if len(s.reports) == 0 {
-		for _, f := range s.test.figures { // of a report that is cut off
-			s.addScalar(f.of, s.block)
-		}
-		s.events, s.length = s.current.events, s.current.length
-		return
-	}
-	last, before := s.reports[len(s.reports)-1], 0.0
+	before := 0.0
 	for i, r := range s.reports {
-		if r.length <= before {
+		if r.length() <= before {
 			s.warn("figuresMissing", "report %d of %d has no total time, or not a later one: rates are wrong", i+1,
 				len(s.reports))
 		}
-		before = r.length
+		before = r.length()
 	}
-	s.length = last.length
+	if len(s.reports) == 0 { // it is cut off
+		s.reports = append(s.reports, s.current)
+	}
 	for _, r := range s.reports {
-		s.events, s.sum = s.events+r.events, s.sum+r.sum
+		s.length, s.events, s.sum = r.length(), s.events+r[sbEvents.Name], s.sum+r[sbSum.Name]
 	}
-	if len(s.reports) == 1 {
-		for _, f := range s.test.figures {
-			s.addScalar(f.of, last.figures)
-		}
-		return
+	if n := len(s.reports); n > 1 {
+		s.warn("sysbenchCheckpoints", "%d reports (--report-checkpoints) are put together: percentiles of the whole are "+
+			"unknown", n)
 	}
-	s.warn("sysbenchCheckpoints", "%d reports (--report-checkpoints) are put together: percentiles of the whole are "+
-		"unknown",
-		len(s.reports))
-	for _, f := range s.test.figures {
-		if v, ok := s.combined(f.of); ok {
-			s.addScalar(f.of, map[string]metric.Scalar{f.of.Name: f.of.Scalar(v)})
+	for _, d := range s.test.metrics {
+		if v, ok := s.combined(d); ok {
+			s.scalar(d, v)
 		}
 	}
+}
+
+// combined returns a figure over all reports, as its kind says.
+func (s *sysbench) combined(of metric.Declaration) (v float64, ok bool) {
+	var weights, before float64
+	for i, r := range s.reports {
+		x, has := r[of.Name]
+		if !has || len(s.reports) == 1 {
+			return x, has
+		}
+		long := r.length() - before
+		before = r.length()
+		switch of.Kind {
+		case metric.Quantity:
+			v, weights = v+x, 1
+		case metric.Rate:
+			v, weights = v+x*long, weights+long
+		case metric.Level:
+			v, weights = v+x*r[sbEvents.Name], weights+r[sbEvents.Name]
+		case metric.Least:
+			if v, weights = min(v, x), 1; i == 0 {
+				v = x
+			}
+		case metric.Greatest:
+			v, weights = max(v, x), 1
+		}
+	}
+	return v / weights, weights > 0
 }
 
 // expect checks that the report has the figures of its test. Of percentiles it has one at most.
 func (s *sysbench) expect() {
 	var want []metric.Declaration
-	for _, f := range s.test.figures {
-		if f.of.Kind != metric.Statistic {
-			want = append(want, f.of)
+	for _, d := range s.test.metrics {
+		if d.Kind != metric.Statistic && d.Kind != metric.Distribution && d != sbQueue {
+			want = append(want, d)
 		}
 	}
 	s.res.expect(want...)
@@ -279,114 +227,51 @@ func (s *sysbench) expect() {
 	}
 }
 
-func (s *sysbench) addScalar(of metric.Declaration, from map[string]metric.Scalar) {
-	known := slices.ContainsFunc(s.res.Scalars, func(x metric.Scalar) bool { return x.Metric == of.Name })
-	if x, ok := from[of.Name]; ok && !known {
-		s.res.Scalars = append(s.res.Scalars, x)
-	}
-}
-
-// combined returns a figure over all reports, as its kind says.
-func (s *sysbench) combined(of metric.Declaration) (v float64, ok bool) {
-	var weights, before float64
-	for i, r := range s.reports {
-		x, has := r.figures[of.Name]
-		if !has || of.Kind == metric.Statistic {
-			return 0, false
-		}
-		long := r.length - before
-		before = r.length
-		switch of.Kind {
-		case metric.Quantity:
-			v, weights = v+x.Value, 1
-		case metric.Rate:
-			v, weights = v+x.Value*long, weights+long
-		case metric.Level:
-			v, weights = v+x.Value*r.events, weights+r.events
-		case metric.Least:
-			if v, weights = min(v, x.Value), 1; i == 0 {
-				v = x.Value
-			}
-		case metric.Greatest:
-			v, weights = max(v, x.Value), 1
-		}
-	}
-	return v / weights, weights > 0
-}
-
-// sbValue is a value of an intermediate report.
-type sbValue struct {
-	of    metric.Declaration
-	value float64
-}
-
-// points adds the values of an intermediate report, which covers the time since the one before. Its percentile is a
+// values adds the values of an intermediate report, which covers the time since the one before. Its percentile is a
 // metric if it is the 95th or the 99th, in ms.
-func (s *sysbench) points(end float64, percent string, latency float64, values ...sbValue) {
-	if end <= s.last || end > maxDBSeconds {
+func (s *sysbench) values(m []string, metrics []metric.Declaration) {
+	end := numberOf(m[1])
+	if end <= s.last || end > maxRunSeconds {
 		return
 	}
 	if s.step == 0 {
 		s.step = end
 	}
-	switch latency = math.Round(latency * ms); percent {
-	case "95":
-		values = append(values, sbValue{sbP95, latency})
-	case "99":
-		values = append(values, sbValue{sbP99, latency})
+	for i, of := range metrics {
+		s.point(of, s.last, end-s.last, inMs.value(of, numberOf(m[i+2])))
 	}
-	for _, v := range values {
-		s.point(v.of, s.last, end-s.last, v.value)
+	if l := sbLatency.FindStringSubmatch(m[0]); l != nil {
+		s.point(sbPercentiles[l[1]], s.last, end-s.last, math.Round(numberOf(l[2])*ms))
 	}
 	s.last = end
 }
 
-// point adds the value of an interval that begins at a number of seconds since the start, and has a length in seconds.
-func (s *sysbench) point(of metric.Declaration, at, long, value float64) {
-	if at > maxDBSeconds {
-		return
+// queued takes the length of the queue at the end of an interval.
+func (s *sysbench) queued(m []string) {
+	if s.last > 0 && numberOf(m[1]) == s.last {
+		s.queue = numberOf(m[2])
+		s.point(sbQueue, s.last-s.step, s.step, s.queue)
 	}
-	x := s.series[of.Name]
-	if x == nil {
-		x = &intervals{Series: of.Series(int64(s.step * float64(time.Second)))}
-		s.series[of.Name] = x
-	}
-	x.add(s.began()+op.Time(at*float64(time.Second)), op.Time(long*float64(time.Second)), value)
 }
 
-// began is when sysbench started.
-func (s *sysbench) began() op.Time {
-	if s.start <= 0 || s.start > 2*maxDBSeconds {
-		return s.in.Started
+// point adds a value of an interval that begins at a number of seconds since the start, if the test has its metric.
+func (s *sysbench) point(of metric.Declaration, at, long, v float64) {
+	if slices.Contains(s.test.metrics, of) {
+		s.interval(of, inSeconds(s.step), s.began+inSeconds(at), inSeconds(long), v)
 	}
-	return s.in.clock(int64(s.start * 1e9))
 }
 
 func (s *sysbench) judge() {
-	because := ""
-	if s.fatal != "" {
-		because = ": " + s.fatal[:min(len(s.fatal), 200)]
-	}
 	switch {
 	case !s.report:
-		s.warn("sysbenchTruncated", "sysbench ended before its report%s", because)
-	case because != "":
-		s.warn("sysbenchError", "sysbench reported an error%s", because)
+		s.warn("sysbenchTruncated", "sysbench ended before its report%s", s.because())
+	case s.failed != "":
+		s.warn("sysbenchError", "sysbench reported an error%s", s.because())
 	}
 	if s.queue > s.events/100 && s.report {
 		s.warn("sysbenchQueued", "%.0f events still waited for a thread at the last intermediate report: they have no "+
 			"latency, and more were due than were done", s.queue)
 	}
-}
-
-// scalar returns a figure of the report, or 0.
-func (s *sysbench) scalar(of metric.Declaration) float64 {
-	for _, x := range s.res.Scalars {
-		if x.Metric == of.Name {
-			return x.Value
-		}
-	}
-	return 0
 }
 
 // latency makes the histogram, with the sum, least and greatest latency of the report.
@@ -395,7 +280,8 @@ func (s *sysbench) latency() {
 		return
 	}
 	h := hist.New()
-	least, most := s.scalar(sbMin), s.scalar(sbMax)
+	least, _ := s.res.value(sbMin)
+	most, _ := s.res.value(sbMax)
 	var n int64
 	for i, middle := range s.middles {
 		n += s.counts[i]
@@ -404,21 +290,20 @@ func (s *sysbench) latency() {
 			return
 		}
 	}
-	switch events := s.events; {
-	case float64(n) != events && len(s.reports) > 1:
+	switch {
+	case float64(n) != s.events && len(s.reports) > 1:
 		s.warn("sysbenchCheckpoints", "the histogram has %d of %.0f events, those since the last checkpoint: it is left out",
-			n,
-			events)
+			n, s.events)
 		return
-	case float64(n) != events:
-		s.warn("latencyDoubtful", "the histogram has %d events, the report %.0f", n, events)
-	case s.sum*ms >= math.MaxInt64:
+	case float64(n) != s.events:
+		s.warn("latencyDoubtful", "the histogram has %d events, the report %.0f", n, s.events)
+	case s.sum >= math.MaxInt64:
 		s.warn("latencyDoubtful", "the sum of all latencies overflows")
 	default:
 		// The printed least and greatest have two decimals of a ms, and may round beyond the mean.
-		mean := s.sum * ms / float64(max(1, n))
-		if err := h.SetExact(int64(math.Round(s.sum*ms)), int64(min(least, math.Floor(mean))),
-			int64(max(most, math.Ceil(mean)))); err != nil {
+		mean := s.sum / float64(max(1, n))
+		least, most = min(least, math.Floor(mean)), max(most, math.Ceil(mean))
+		if err := h.SetExact(int64(s.sum), int64(least), int64(most)); err != nil {
 			s.warn("latencyDoubtful", "%v", err)
 		}
 		s.agree(n)
@@ -430,9 +315,7 @@ func (s *sysbench) latency() {
 	if s.rate {
 		basis = "response"
 	}
-	length := min(max(s.length, 1e-3), maxDBSeconds)
-	s.res.Totals = append(s.res.Totals, metric.Histogram{Metric: s.test.event.Name, Unit: s.test.event.Unit, Basis: basis,
-		From: s.began(), To: s.began() + op.Time(length*float64(time.Second)), Hist: h})
+	s.total(s.test.event, basis, s.began, s.began+inSeconds(max(s.length, 1e-3)), h)
 }
 
 // agree compares the percentile that is printed with that of the histogram. sysbench rounds to the nearest rank.

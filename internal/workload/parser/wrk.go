@@ -1,11 +1,8 @@
 package parser
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,43 +15,33 @@ import (
 // request is the operation of web servers.
 const request = "request"
 
+// wrkAdds says of what the latencies are that wrk prints.
+const wrkAdds = " as wrk prints it, with the latencies that it adds"
+
 // The metrics of wrk.
 var (
-	wrkRequest = latencyOf(request, "requests until their whole answer is there (service), without what wrk adds")
-	wrkRPS     = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
-		"answered requests per second; by second those in the log of nginx").Principal(1)
-	wrkTransfer = declare(request+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
-		"bytes of answers per second, with their headers")
-	wrkBytes = declare(request+metric.Transferred, metric.Bytes, metric.Quantity, "",
+	wrkRequest  = latencyOf(request, "requests until their whole answer is there (service), without what wrk adds")
+	wrkRPS      = rateOf("rps", "answered requests per second; by second those in the log of nginx").Principal(1)
+	wrkTransfer = bandwidthOf(request+metric.Bandwidth, "bytes of answers per second, with their headers")
+	wrkBytes    = declare(request+metric.Transferred, metric.Bytes, metric.Quantity, "",
 		"bytes of answers, with their headers")
-	wrkOK = declare(request+metric.Completed, metric.Count, metric.Quantity, "",
-		"requests that were answered with a status below 400")
-	wrkFailed = declare(request+metric.Failed, metric.Count, metric.Quantity, metric.Lower,
-		"requests that were answered with a status of 400 or above")
-	wrkConnects = wrkError("connect", "connections that failed")
-	wrkReads    = wrkError("read", "connections that broke while wrk read")
-	wrkWrites   = wrkError("write", "connections that broke while wrk wrote, or that a server refused")
-	wrkTimeouts = wrkError("timeout", "answers that took longer than the timeout; they have no latency")
-	wrkAverage  = wrkPrinted("average", metric.Level, "mean")
-	wrkStddev   = wrkPrinted("stddev", metric.Statistic, "standard deviation")
-	wrkMax      = wrkPrinted("max", metric.Greatest, "maximum")
-	wrkP50      = wrkPrinted("p50", metric.Statistic, "50th percentile")
-	wrkP75      = wrkPrinted("p75", metric.Statistic, "75th percentile")
-	wrkP90      = wrkPrinted("p90", metric.Statistic, "90th percentile")
-	wrkP99      = wrkPrinted("p99", metric.Statistic, "99th percentile")
+	wrkOK       = countOf(request+metric.Completed, "requests that were answered with a status below 400")
+	wrkFailed   = faultsOf(request+metric.Failed, "requests that were answered with a status of 400 or above")
+	wrkConnects = faultsOf("errors.connect", "connections that failed")
+	wrkReads    = faultsOf("errors.read", "connections that broke while wrk read")
+	wrkWrites   = faultsOf("errors.write", "connections that broke while wrk wrote, or that a server refused")
+	wrkTimeouts = faultsOf("errors.timeout", "answers that took longer than the timeout; they have no latency")
+	wrkAverage  = timeOf("latency.average", metric.Level, "mean"+wrkAdds)
+	wrkStddev   = timeOf("latency.stddev", metric.Statistic, "standard deviation"+wrkAdds)
+	wrkMax      = timeOf("latency.max", metric.Greatest, "maximum"+wrkAdds)
+	wrkP50      = timeOf("latency.p50", metric.Statistic, "50th percentile"+wrkAdds)
+	wrkP75      = timeOf("latency.p75", metric.Statistic, "75th percentile"+wrkAdds)
+	wrkP90      = timeOf("latency.p90", metric.Statistic, "90th percentile"+wrkAdds)
+	wrkP99      = timeOf("latency.p99", metric.Statistic, "99th percentile"+wrkAdds)
 
 	wrkMetrics = []metric.Declaration{wrkRequest, wrkRPS, wrkTransfer, wrkBytes, wrkOK, wrkFailed, wrkConnects, wrkReads,
 		wrkWrites, wrkTimeouts, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99}
 )
-
-func wrkError(name, meaning string) metric.Declaration {
-	return declare("errors."+name, metric.Count, metric.Quantity, metric.Lower, meaning)
-}
-
-func wrkPrinted(name string, kind metric.Kind, what string) metric.Declaration {
-	return declare("latency."+name, metric.Nanoseconds, kind, metric.Lower,
-		what+" as wrk prints it, with the latencies that it adds")
-}
 
 // Wrk reads the stdout of wrk 4 with the script of the entry nginx-wrk (wrk.txt), its latencies (wrk.latency: "µs
 // count") and when the server answered each request, in Unix seconds (wrk.served).
@@ -64,12 +51,11 @@ func wrkPrinted(name string, kind metric.Kind, what string) metric.Declaration {
 func Wrk(in Input) (Result, error) {
 	w := &wrk{work: work{in: in}, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never,
 		ended: op.Never}
-	if err := w.read(); err != nil {
-		return w.res, fmt.Errorf("wrk: %w", err)
-	}
-	if !w.found {
-		return w.res, errors.New("wrk: there is no stdout of it: name its file (wrk.txt) among the outputs")
-	}
+	return w.run("wrk", "there is no stdout of it: name its file (wrk.txt) among the outputs", w.read, w.results)
+}
+
+// results adds the metrics and warnings.
+func (w *wrk) results() {
 	switch {
 	case w.complete:
 		w.figures()
@@ -84,17 +70,15 @@ func Wrk(in Input) (Result, error) {
 		w.res.expect(wrkRPS, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99)
 	}
 	w.rate()
-	return w.res, nil
 }
 
 // wrk is the work on one container's files.
 type wrk struct {
 	work
-	found    bool
 	reported bool // the last line of wrk's own report
 	complete bool // the line of the script, after it
 
-	requests, connections, micros, bytes, connects, reads, writes, timeouts, failed int64
+	requests, connections, micros, bytes, connects, reads, writes, timeouts, refused int64
 
 	all int64 // latencies, with those that wrk added
 
@@ -108,61 +92,49 @@ type wrk struct {
 // maxWrk is the limit of each file: 10^7 latencies.
 const maxWrk = 128 << 20
 
-func (w *wrk) read() error {
+func (w *wrk) read() (found bool, err error) {
 	files := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}
-	return w.walk(func(name string) error {
+	err = w.walk(func(name string) error {
 		read := files[path.Base(name)]
 		if read == nil {
 			return nil
 		}
-		w.found = w.found || path.Base(name) == "wrk.txt"
-		text, ok, err := w.text(name, maxWrk)
-		if ok {
-			read(string(text))
-		}
+		found = found || path.Base(name) == "wrk.txt"
+		text, _, err := w.text(name, maxWrk)
+		read(string(text))
 		return err
 	}, ".txt", ".latency", ".served")
+	return found, err
 }
 
-// wholeLines calls do for each line that has its end, without the spaces around it.
-func wholeLines(text string, do func(row string)) {
-	for row := range strings.Lines(text) {
-		if strings.HasSuffix(row, "\n") {
-			do(strings.TrimSpace(row))
+// wrkPercentiles are the metrics of percentiles by percent.
+var wrkPercentiles = map[string]metric.Declaration{"50": wrkP50, "75": wrkP75, "90": wrkP90, "99": wrkP99}
+
+// wrkLines are the lines of the report that are read.
+var wrkLines = []linePattern[*wrk]{
+	figureLine[*wrk](`^Requests/sec: +([\d.]+)$`, nil, wrkRPS),
+	{re(`^Latency +(\S+) +(\S+) +(\S+) +\S+%$`), func(w *wrk, m []string) {
+		for i, of := range []metric.Declaration{wrkAverage, wrkStddev, wrkMax} {
+			w.printed(of, m[i+1])
 		}
-	}
-}
-
-// Lines of the report.
-var (
-	wrkNumbers = regexp.MustCompile(`^cnsbench: (\d+) requests by (\d+) connections in (\d+) us, (\d+) bytes, ` +
-		`errors: connect (\d+), read (\d+), write (\d+), timeout (\d+), status (\d+); (\d+) latencies$`)
-	wrkRate       = regexp.MustCompile(`^Requests/sec: +([\d.]+)$`)
-	wrkMoments    = regexp.MustCompile(`^Latency +(\S+) +(\S+) +(\S+) +\S+%$`)
-	wrkPercentile = regexp.MustCompile(`^(50|75|90|99)% +(\S+)$`)
-)
-
-func (w *wrk) report(text string) {
-	percentiles := map[string]metric.Declaration{"50": wrkP50, "75": wrkP75, "90": wrkP90, "99": wrkP99}
-	wholeLines(text, func(row string) {
-		if m := wrkMoments.FindStringSubmatch(row); m != nil {
-			for i, of := range []metric.Declaration{wrkAverage, wrkStddev, wrkMax} {
-				w.printed(of, m[i+1])
-			}
-		} else if m := wrkPercentile.FindStringSubmatch(row); m != nil {
-			w.printed(percentiles[m[1]], m[2])
-		} else if m := wrkRate.FindStringSubmatch(row); m != nil {
-			w.scalar(wrkRPS, sbNumber(m[1]))
-		} else if strings.HasPrefix(row, "Transfer/sec:") {
-			w.reported = true
-		} else if m := wrkNumbers.FindStringSubmatch(row); m != nil {
+	}},
+	{re(`^(50|75|90|99)% +(\S+)$`), func(w *wrk, m []string) { w.printed(wrkPercentiles[m[1]], m[2]) }},
+	{re(`^Transfer/sec:`), func(w *wrk, _ []string) { w.reported = true }},
+	{re(`^cnsbench: (\d+) requests by (\d+) connections in (\d+) us, (\d+) bytes, ` +
+		`errors: connect (\d+), read (\d+), write (\d+), timeout (\d+), status (\d+); (\d+) latencies$`),
+		func(w *wrk, m []string) {
 			w.complete = true
 			for i, n := range []*int64{&w.requests, &w.connections, &w.micros, &w.bytes, &w.connects, &w.reads, &w.writes,
-				&w.timeouts, &w.failed, &w.all} {
-				*n = int64(sbNumber(m[i+1]))
+				&w.timeouts, &w.refused, &w.all} {
+				*n = int64(numberOf(m[i+1]))
 			}
-		}
-	})
+		}},
+}
+
+func (w *wrk) report(text string) {
+	for row := range rows(text) {
+		matched(w, wrkLines, row)
+	}
 }
 
 // printed adds a time such as 1.21ms.
@@ -178,31 +150,31 @@ func (w *wrk) figures() {
 	for _, f := range []struct {
 		of metric.Declaration
 		n  int64
-	}{{wrkBytes, w.bytes}, {wrkOK, max(w.requests-w.failed, 0)}, {wrkFailed, w.failed}, {wrkConnects, w.connects},
+	}{{wrkBytes, w.bytes}, {wrkOK, max(w.requests-w.refused, 0)}, {wrkFailed, w.refused}, {wrkConnects, w.connects},
 		{wrkReads, w.reads}, {wrkWrites, w.writes}, {wrkTimeouts, w.timeouts}} {
 		w.scalar(f.of, float64(f.n))
 	}
 	if w.requests == 0 {
 		w.warn("wrkErrors", "no request was answered")
 	}
-	if w.connects+w.reads+w.writes+w.timeouts+w.failed > 0 {
+	if w.connects+w.reads+w.writes+w.timeouts+w.refused > 0 {
 		w.warn("wrkErrors", "of %d answered requests %d have a status of 400 or above, and %d took longer than the "+
-			"timeout; %d connections failed, %d broke at a read, %d at a write", w.requests, w.failed, w.timeouts, w.connects,
+			"timeout; %d connections failed, %d broke at a read, %d at a write", w.requests, w.refused, w.timeouts, w.connects,
 			w.reads, w.writes)
 	}
 }
 
 // counts reads the latencies.
 func (w *wrk) counts(text string) {
-	wholeLines(text, func(row string) {
+	for row := range rows(text) {
 		at, n, ok := strings.Cut(row, " ")
 		us, err1 := strconv.ParseInt(at, 10, 64)
 		count, err2 := strconv.ParseInt(n, 10, 64)
-		if ok && err1 == nil && err2 == nil && us >= 0 && us < maxDBSeconds && count > 0 && count < maxDBOps {
+		if ok && err1 == nil && err2 == nil && us >= 0 && us < maxRunSeconds && count > 0 && count < maxNumber {
 			w.latencies[us] = count
 			w.counted += count
 		}
-	})
+	}
 }
 
 // measured returns the counts of latencies without those that wrk added (its "correction of coordinated omission",
@@ -233,7 +205,6 @@ func (w *wrk) latency() {
 		return
 	}
 	h := hist.New()
-	least, most, sum, total := int64(math.MaxInt64), int64(0), int64(0), 0.0
 	for us, n := range w.measured() {
 		if n < 0 {
 			w.warn("latencyDoubtful", "wrk has fewer latencies of %d µs than it added: they are left out", us)
@@ -243,32 +214,25 @@ func (w *wrk) latency() {
 			w.warn("latencyDoubtful", "%v", err)
 			return
 		}
-		least, most, sum = min(least, us*1000), max(most, us*1000), sum+us*1000*n
-		total += float64(us) * 1000 * float64(n)
 	}
-	if h.N() != want || w.counted != w.all || want <= 0 || total >= math.MaxInt64 {
+	if h.N() != want || w.counted != w.all || want <= 0 {
 		w.warn("latencyDoubtful", "there are %d latencies of %d requests, and of %d that wrk has %d: they are left out",
 			h.N(), want, w.all, w.counted)
-		return
-	}
-	if err := h.SetExact(sum, least, most); err != nil {
-		w.warn("latencyDoubtful", "%v", err)
 		return
 	}
 	from := w.in.Started
 	if w.began.Known() {
 		from = w.began
 	}
-	w.res.Totals = append(w.res.Totals, metric.Histogram{Metric: wrkRequest.Name, Unit: wrkRequest.Unit, Basis: "service",
-		From: from, To: from + op.Time(min(w.micros, maxDBSeconds*1e6)*1000), Hist: h})
+	w.total(wrkRequest, "service", from, from+op.Time(min(w.micros, maxRunSeconds*1e6)*1000), h)
 }
 
 // answers reads when the server answered.
 func (w *wrk) answers(text string) {
-	wholeLines(text, func(row string) {
+	for row := range rows(text) {
 		unix, err := strconv.ParseFloat(row, 64)
-		if err != nil || !(unix > 0 && unix < 2*maxDBSeconds) {
-			return
+		if err != nil || !(unix > 0 && unix < 2*maxRunSeconds) {
+			continue
 		}
 		at := w.in.clock(int64(unix * 1e9))
 		w.answered[int64(math.Floor(float64(at)/float64(time.Second)))]++
@@ -276,7 +240,7 @@ func (w *wrk) answers(text string) {
 			w.began = at
 		}
 		w.ended = max(w.ended, at)
-	})
+	}
 }
 
 // rate is the number of answers in each whole second, also where there is none, until the end of the report.
@@ -293,11 +257,7 @@ func (w *wrk) rate() {
 		w.warn("outputUnread", "the answers of the server are %d s apart: their rate is left out", last-first)
 		return
 	}
-	x := wrkRPS.Series(int64(time.Second))
-	for second := first; second < last; second++ {
-		x.Points = append(x.Points, metric.Point{At: op.Time(second * 1e9), Value: float64(w.answered[second])})
-	}
-	if len(x.Points) > 0 {
-		w.res.Series = append(w.res.Series, x)
+	for at := first; at < last; at++ {
+		w.interval(wrkRPS, aSecond, op.Time(at)*aSecond, aSecond, float64(w.answered[at]))
 	}
 }

@@ -1,11 +1,9 @@
 package parser
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,10 +41,10 @@ const (
 )
 
 var (
-	ycsbAllFailed = ycsbFailures("failed", "operations")
+	ycsbAllFailed = faultsOf("failed", "operations that failed")
 
 	ycsbOperations = []ycsbOperation{
-		ycsbAll(),
+		ycsbMeasured(ycsbTotal, "latency.", "tps", "operations", "all operations", " that succeeded").principal(),
 		ycsbOf("READ", "read", "reads"),
 		ycsbOf("UPDATE", "update", "updates"),
 		ycsbOf("INSERT", "insert", "inserts"),
@@ -56,30 +54,23 @@ var (
 	}
 )
 
-func ycsbAll() ycsbOperation {
-	o := ycsbMeasured(ycsbTotal, "latency.", "tps", "operations", "all operations", " that succeeded")
+func (o ycsbOperation) principal() ycsbOperation {
 	o.rate = o.rate.Principal(1)
 	return o
 }
 
 func ycsbOf(printed, name, what string) ycsbOperation {
 	o := ycsbMeasured(printed, name+".", name+".ops", name+metric.Completed, what, " that succeeded")
-	o.failed = ycsbFailures(name+metric.Failed, what)
+	o.failed = faultsOf(name+metric.Failed, what+" that failed")
 	return o
-}
-
-func ycsbFailures(name, what string) metric.Declaration {
-	return declare(name, metric.Count, metric.Quantity, metric.Lower, what+" that failed")
 }
 
 // ycsbMeasured declares the metrics of an operation.
 func ycsbMeasured(printed, prefix, rate, count, what, which string) ycsbOperation {
 	o := ycsbOperation{name: printed,
-		rate:  declare(rate, metric.PerSecond, metric.Rate, metric.Higher, what+which+" per second, and by interval"),
-		count: declare(count, metric.Count, metric.Quantity, "", what+which)}
+		rate: rateOf(rate, what+which+" per second, and by interval"), count: countOf(count, what+which)}
 	for _, t := range ycsbTimes {
-		o.times = append(o.times, declare(prefix+t.name, metric.Nanoseconds, t.kind, metric.Lower,
-			fmt.Sprintf(t.meaning, what)))
+		o.times = append(o.times, timeOf(prefix+t.name, t.kind, fmt.Sprintf(t.meaning, what)))
 	}
 	return o
 }
@@ -102,16 +93,21 @@ var ycsbMetrics = func() (list []metric.Declaration) {
 // The scalars are the figures of the last report. A latency begins when the operation is sent, with a target too: it is
 // the service time, as a level, since go-ycsb prints no distribution.
 func Ycsb(in Input) (Result, error) {
-	y := &ycsb{work: work{in: in}, rows: map[string]*ycsbRow{}, final: map[string]bool{}, series: map[string]*intervals{}}
-	err := y.walk(func(name string) error { return y.lines(name, y.readLine) }, ".txt")
-	if err != nil {
-		return y.res, fmt.Errorf("ycsb: %w", err)
-	}
-	if len(y.rows) == 0 && y.step == 0 && !y.finished && len(y.res.Warnings) == 0 {
-		return y.res, errors.New("ycsb: there is no report: name the file of go-ycsb's stdout (*.txt) among the outputs")
-	}
-	y.results()
-	return y.res, nil
+	y := &ycsb{work: work{in: in, file: "stdout"}, rows: map[string]*ycsbRow{}, final: map[string]bool{},
+		last: map[string]op.Time{}}
+	return y.run("ycsb", "there is no report: name the file of go-ycsb's stdout (*.txt) among the outputs", y.read,
+		y.results)
+}
+
+func (y *ycsb) read() (bool, error) {
+	err := y.walk(func(name string) error {
+		return y.lines(name, func(row string) {
+			if !matched(y, ycsbLines, row) {
+				y.leave(row)
+			}
+		})
+	}, ".txt")
+	return len(y.rows) > 0 || y.step > 0 || y.finished || len(y.res.Warnings) > 0, err
 }
 
 // ycsb is the work on one container's files.
@@ -120,11 +116,10 @@ type ycsb struct {
 	rows     map[string]*ycsbRow // the last of each operation
 	finished bool                // the final report follows
 	final    map[string]bool     // operations of the final report
-	unread   unreadLines
 
 	// The interval whose rows are read, in Unix ns; step is the length of whole ones, 0: unknown.
 	began, from, to, step int64
-	series                map[string]*intervals // by operation
+	last                  map[string]op.Time // when the last whole one of each operation began
 }
 
 // ycsbRow is what a report has of one operation since the start of the run.
@@ -133,77 +128,47 @@ type ycsbRow struct {
 	us          []float64 // in the order of ycsbTimes
 }
 
-// Lines of go-ycsb and of the command of hack/workloads.
-var (
-	ycsbBegan    = regexp.MustCompile(`^Run began at (\d{9,10})\.(\d{9}), intervals of (\S+)$`)
-	ycsbInterval = regexp.MustCompile(`^Interval ended at (\d{9,10})\.(\d{9})$`)
-	ycsbFinished = regexp.MustCompile(`^Run finished, takes (\S+)$`)
-	ycsbReport   = regexp.MustCompile(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: ([\d.]+|NaN|[+-]Inf), ` +
+// ycsbLines are the lines of go-ycsb and of the command of hack/workloads. Those that are left out have no figures.
+var ycsbLines = []linePattern[*ycsb]{
+	{re(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: ([\d.]+|NaN|[+-]Inf), ` +
 		`Avg\(us\): (\d{1,12}), Min\(us\): (\d{1,12}), Max\(us\): (\d{1,12}), 50th\(us\): (\d{1,12}), ` +
 		`90th\(us\): (\d{1,12}), 95th\(us\): (\d{1,12}), 99th\(us\): (\d{1,12}), 99.9th\(us\): (\d{1,12}), ` +
-		`99.99th\(us\): (\d{1,12})$`)
-)
-
-// ycsbLeftOut are lines without figures.
-var ycsbLeftOut = regexp.MustCompile(`^Using request distribution |^Connected to MongoDB!$`)
+		`99.99th\(us\): (\d{1,12})$`), (*ycsb).report},
+	{re(`^Interval ended at (\d{9,10})\.(\d{9})$`), func(y *ycsb, m []string) { y.from, y.to = y.to, ycsbUnix(m) }},
+	{re(`^Run began at (\d{9,10})\.(\d{9}), intervals of (\S+)$`), func(y *ycsb, m []string) {
+		if step, err := time.ParseDuration(m[3]); err == nil && step >= time.Millisecond {
+			y.began, y.step = ycsbUnix(m), int64(step)
+			y.from, y.to = y.began, y.began
+		}
+	}},
+	{re(`^Run finished, takes (\S+)$`), func(y *ycsb, m []string) {
+		took, _ := time.ParseDuration(m[1]) // or 0
+		y.finished, y.from, y.to = true, y.to, y.began+int64(took)
+	}},
+	{re(`^$|^Using request distribution |^Connected to MongoDB!$`), nil},
+}
 
 // ycsbError ends the name of a row of operations that failed.
 const ycsbError = "_ERROR"
 
-func (y *ycsb) readLine(row string) {
-	if m := ycsbReport.FindStringSubmatch(row); m != nil {
-		y.report(m[1], ycsbNumbers(m[2:]))
-	} else if m := ycsbInterval.FindStringSubmatch(row); m != nil {
-		y.from, y.to = y.to, ycsbUnix(m)
-	} else if m := ycsbBegan.FindStringSubmatch(row); m != nil {
-		step, err := time.ParseDuration(m[3])
-		if err != nil || step < time.Millisecond {
-			return
-		}
-		y.began, y.step = ycsbUnix(m), int64(step)
-		y.from, y.to = y.began, y.began
-	} else if m := ycsbFinished.FindStringSubmatch(row); m != nil {
-		y.finished = true
-		took, err := time.ParseDuration(m[1])
-		if err != nil {
-			took = 0
-		}
-		y.from, y.to = y.to, y.began+int64(took)
-	} else if row != "" && !ycsbLeftOut.MatchString(row) {
-		y.unread.add("stdout", row)
-	}
-}
-
 // ycsbUnix returns the Unix time in ns of a matched line.
-func ycsbUnix(m []string) int64 {
-	seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits all
-	ns, _ := strconv.ParseInt(m[2], 10, 64)
-	return seconds*int64(time.Second) + ns
-}
+func ycsbUnix(m []string) int64 { return unixNano(m[1], m[2]) }
 
-func ycsbNumbers(texts []string) []float64 {
-	list := make([]float64, len(texts))
-	for i, text := range texts {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || v < 0 {
-			v = math.NaN() // go-ycsb divides by a time that may be 0
-		}
-		list[i] = v
+// report takes a row: name, count, operations per second, and the times in µs.
+func (y *ycsb) report(m []string) {
+	name, row, before := m[1], &ycsbRow{count: numberOf(m[2])}, 0.0
+	var err error
+	if row.rate, err = strconv.ParseFloat(m[3], 64); err != nil {
+		row.rate = math.NaN() // as go-ycsb prints, where it divides by a time that is 0
 	}
-	return list
-}
-
-// report takes a row: count, operations per second, and the times in µs.
-func (y *ycsb) report(name string, figures []float64) {
-	row := &ycsbRow{count: figures[0], rate: figures[1], us: figures[2:]}
-	before := 0.0
+	for _, us := range m[4:] {
+		row.us = append(row.us, numberOf(us))
+	}
 	if known := y.rows[name]; known != nil {
 		before = known.count
 	}
 	y.rows[name] = row
-	if y.finished {
-		y.final[name] = true
-	}
+	y.final[name] = y.finished
 	y.point(name, row.count-before)
 }
 
@@ -218,17 +183,15 @@ func (y *ycsb) point(name string, n float64) {
 	if covered > 2*y.step {
 		covered = y.step
 	}
-	s := y.series[name]
-	if s == nil {
-		s = &intervals{Series: ycsbOperations[i].rate.Series(y.step)}
-		y.series[name] = s
-	}
 	slice := (y.from - y.began + y.step/10) / y.step
 	at := y.in.clock(y.began + slice*y.step)
-	if k := len(s.Points); k > 0 && s.Points[k-1].At >= at || s.n() >= maxCells {
+	if last, ok := y.last[name]; ok && last >= at || slice >= maxCells {
 		return
 	}
-	s.add(at, op.Time(covered), n/(float64(covered)/float64(time.Second)))
+	if !metric.Late(covered, y.step) {
+		y.last[name] = at
+	}
+	y.interval(ycsbOperations[i].rate, op.Time(y.step), at, op.Time(covered), n/(float64(covered)/float64(time.Second)))
 }
 
 // results adds the metrics and warnings.
@@ -248,9 +211,6 @@ func (y *ycsb) results() {
 	var failures []string
 	failed := 0.0
 	for _, o := range ycsbOperations {
-		if s := y.series[o.name]; s != nil {
-			y.res.Series = append(y.res.Series, s.all()...)
-		}
 		if r := y.rows[o.name]; r != nil {
 			y.figures(&o, r)
 		}
