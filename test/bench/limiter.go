@@ -150,7 +150,7 @@ func (c *cluster) proxyNull(ctx context.Context) (stop func() error, err error) 
 		return nil, err
 	}
 	began := time.Now()
-	end, err := c.e.background(ctx, os.Stderr, func() bool { return time.Since(began) > time.Second }, "csi-proxy",
+	end, err := c.e.background(ctx, os.Stderr, func() bool { return time.Since(began) > time.Second }, "csi", "proxy",
 		"--take-over", "/run/cnsbench-testbed/null.sock", "--serve", proxyAddress)
 	if err != nil {
 		return nil, err
