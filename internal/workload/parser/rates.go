@@ -68,6 +68,8 @@ func (g *grid) start(i int64) op.Time { return g.base + op.Time(i)*g.step }
 func (r *rates) series() (list []metric.Series) {
 	for _, name := range slices.Sorted(maps.Keys(r.grids)) {
 		g := r.grids[name]
+		iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
+		bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
 		known := slices.Sorted(maps.Keys(g.cells))
 		for k := 0; k < len(known); k++ {
 			i, sum := known[k], *g.cells[known[k]]
@@ -80,9 +82,7 @@ func (r *rates) series() (list []metric.Series) {
 				continue
 			}
 			seconds := float64(hi-lo) / float64(time.Second)
-			iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
 			list = addInterval(list, iops, lo, hi-lo, sum.ios/seconds)
-			bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
 			list = addInterval(list, bandwidth, lo, hi-lo, sum.bytes/seconds)
 		}
 	}
