@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -34,7 +36,8 @@ const (
 // statPeers compares the search for change points with apache-otava's, and comparisons with benchstat's, on the same
 // simulated data.
 func statPeers(ctx context.Context, e *env, t *table) error {
-	if _, err := os.Stat(e.peer("benchstat")); err != nil { // it is installed last
+	_, err := os.Stat(e.peer("benchstat")) // it is installed last
+	if errors.Is(err, fs.ErrNotExist) {
 		t.note("**Not measured**: run make stat-peers first.")
 		return nil
 	}
