@@ -90,7 +90,7 @@ func (e *env) ceilings(ctx context.Context) ([]ceiling, error) {
 	return []ceiling{
 		{"volumes of a closed loop", "volumes/s", volumes.perSecond},
 		{"CPU time of the runner per volume", "us", 1e6 * volumes.cpu},
-		{"peak memory of the runner", "MiB", most(loop.usages, rssOf) / (1 << 20)},
+		{"peak memory of the runner", "MiB", loop.peak() / (1 << 20)},
 		{"from the command to the barrier", "ms", loop.barrier().Sub(loop.began).Seconds() * 1e3},
 		{"p99 of lateness at 1000 ops/s", "us", float64(quantile(lateness(ops), 0.99)) / 1e3},
 		{"CPU time of the runner per op at 1000 ops/s", "us", 1e6 * cpu},
