@@ -26,8 +26,8 @@ func guard(ctx context.Context, e *env, t *table) error {
 		return errors.New("-base is missing: the directory with the programs to compare with (make guard builds them)")
 	}
 	before := *e
-	before.bin = e.base
-	got, err := interleave(ctx, e, 8, arm[[]ceiling]{"before", before.ceilings}, arm[[]ceiling]{"now", e.ceilings})
+	before.bin, before.blocks = e.base, max(e.blocks, 8) // with fewer, compare has no verdicts
+	got, err := interleave(ctx, &before, 8, arm[[]ceiling]{"before", before.ceilings}, arm[[]ceiling]{"now", e.ceilings})
 	if err != nil {
 		return err
 	}
