@@ -32,7 +32,7 @@ func guard(ctx context.Context, e *env, t *table) error {
 		return err
 	}
 	study := filepath.Join(e.tmp, "guard")
-	if err := e.importRows(ctx, study, map[string][][]ceiling{"before": got[0], "now": got[1]}); err != nil {
+	if err := e.importRows(ctx, study, []string{"before", "now"}, got); err != nil {
 		return err
 	}
 	code, err := t.judge(ctx, e, study, "--factor", "version", "--paired")
@@ -48,7 +48,7 @@ func guard(ctx context.Context, e *env, t *table) error {
 		return err
 	}
 	name := time.Now().UTC().Format("20060102-150405") + "-" + commit(ctx)
-	if err := e.importRows(ctx, filepath.Join(e.keep, name), map[string][][]ceiling{"now": got[1]}); err != nil {
+	if err := e.importRows(ctx, filepath.Join(e.keep, name), []string{"now"}, got[1:]); err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(e.keep); err != nil || len(entries) < 2 {
@@ -97,11 +97,11 @@ func (e *env) ceilings(ctx context.Context) ([]ceiling, error) {
 	}, nil
 }
 
-// importRows makes a study of the ceilings of each block, by version.
-func (e *env) importRows(ctx context.Context, dir string, of map[string][][]ceiling) error {
+// importRows makes a study of the ceilings of each block of versions; compare compares each with the first.
+func (e *env) importRows(ctx context.Context, dir string, versions []string, of [][][]ceiling) error {
 	rows := [][]string{{"version", "block", "metric", "unit", "value"}}
-	for version, blocks := range of {
-		for block, ceilings := range blocks {
+	for i, version := range versions {
+		for block, ceilings := range of[i] {
 			for _, c := range ceilings {
 				rows = append(rows, []string{version, strconv.Itoa(block), c.metric, c.unit,
 					strconv.FormatFloat(c.value, 'g', -1, 64)})
