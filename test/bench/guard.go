@@ -26,13 +26,13 @@ func guard(ctx context.Context, e *env, t *table) error {
 		return errors.New("-base is missing: the directory with the programs to compare with (make guard builds them)")
 	}
 	before := *e
-	before.bin = e.base
-	got, err := interleave(ctx, e, 8, arm[[]ceiling]{"before", before.ceilings}, arm[[]ceiling]{"now", e.ceilings})
+	before.bin, before.blocks = e.base, max(e.blocks, 8) // with fewer, compare has no verdicts
+	got, err := interleave(ctx, &before, 8, arm[[]ceiling]{"before", before.ceilings}, arm[[]ceiling]{"now", e.ceilings})
 	if err != nil {
 		return err
 	}
 	study := filepath.Join(e.tmp, "guard")
-	if err := e.importRows(ctx, study, map[string][][]ceiling{"before": got[0], "now": got[1]}); err != nil {
+	if err := e.importRows(ctx, study, []string{"before", "now"}, got); err != nil {
 		return err
 	}
 	code, err := t.judge(ctx, e, study, "--factor", "version", "--paired")
@@ -48,7 +48,7 @@ func guard(ctx context.Context, e *env, t *table) error {
 		return err
 	}
 	name := time.Now().UTC().Format("20060102-150405") + "-" + commit(ctx)
-	if err := e.importRows(ctx, filepath.Join(e.keep, name), map[string][][]ceiling{"now": got[1]}); err != nil {
+	if err := e.importRows(ctx, filepath.Join(e.keep, name), []string{"now"}, got[1:]); err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(e.keep); err != nil || len(entries) < 2 {
@@ -90,18 +90,18 @@ func (e *env) ceilings(ctx context.Context) ([]ceiling, error) {
 	return []ceiling{
 		{"volumes of a closed loop", "volumes/s", volumes.perSecond},
 		{"CPU time of the runner per volume", "us", 1e6 * volumes.cpu},
-		{"peak memory of the runner", "MiB", most(loop.usages, rssOf) / (1 << 20)},
+		{"peak memory of the runner", "MiB", loop.peak() / (1 << 20)},
 		{"from the command to the barrier", "ms", loop.barrier().Sub(loop.began).Seconds() * 1e3},
 		{"p99 of lateness at 1000 ops/s", "us", float64(quantile(lateness(ops), 0.99)) / 1e3},
 		{"CPU time of the runner per op at 1000 ops/s", "us", 1e6 * cpu},
 	}, nil
 }
 
-// importRows makes a study of the ceilings of each block, by version.
-func (e *env) importRows(ctx context.Context, dir string, of map[string][][]ceiling) error {
+// importRows makes a study of the ceilings of each block of versions; compare compares each with the first.
+func (e *env) importRows(ctx context.Context, dir string, versions []string, of [][][]ceiling) error {
 	rows := [][]string{{"version", "block", "metric", "unit", "value"}}
-	for version, blocks := range of {
-		for block, ceilings := range blocks {
+	for i, version := range versions {
+		for block, ceilings := range of[i] {
 			for _, c := range ceilings {
 				rows = append(rows, []string{version, strconv.Itoa(block), c.metric, c.unit,
 					strconv.FormatFloat(c.value, 'g', -1, 64)})

@@ -49,7 +49,7 @@ func memory(ctx context.Context, e *env, t *table) error {
 	first, final := resident[0], resident[len(resident)-1]
 	t.add(len(ends), fmt.Sprintf("growth from %d to %d ops", marks[0], last), fmt.Sprintf("× %.2f, %+.0f B per op",
 		final/first, (final-first)/float64(last-marks[0])), "≤ × 1.25", first > 0 && final <= 1.25*first)
-	peak := most(trial.usages, rssOf)
+	peak := trial.peak()
 	t.add(len(trial.usages), "peak until the summary was printed; without pages of files, such as the program",
 		mb(peak)+"; "+mb(most(trial.usages, ownOf)), "≤ 250 MB", peak <= 250e6)
 	return nil
@@ -103,6 +103,6 @@ func soak(ctx context.Context, e *env, t *table) error {
 		outcomes[o.Outcome]++
 	}
 	t.info(len(trial.usages), "operations by outcome", "%v", outcomes)
-	t.info(len(trial.usages), "peak of the memory, with the summary at the end", "%s", mb(most(trial.usages, rssOf)))
+	t.info(len(trial.usages), "peak of the memory, with the summary at the end", "%s", mb(trial.peak()))
 	return nil
 }

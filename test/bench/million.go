@@ -51,16 +51,17 @@ func million(ctx context.Context, e *env, t *table) error {
 // peak of 0 is no target.
 func (t *table) command(ctx context.Context, e *env, name string, wall time.Duration, peak float64,
 	args ...string) error {
-	got, err := interleave(ctx, e, 5, arm[*process]{name, func(ctx context.Context) (*process, error) {
+	type cost struct{ wall, cpu, peak float64 } // seconds, bytes
+	got, err := interleave(ctx, e, 5, arm[cost]{name, func(ctx context.Context) (cost, error) {
 		p, err := execute(exec.CommandContext(ctx, e.cnsbench(), args...), nil)
-		return &process{wall: p.wall, cpu: p.cpu, peak: p.peak}, err
+		return cost{p.wall.Seconds(), p.cpu.Seconds(), p.peak()}, err
 	}})
 	if err != nil {
 		return err
 	}
-	walls := each(got[0], func(p *process) float64 { return p.wall.Seconds() })
-	cpu := stats.Median(each(got[0], func(p *process) float64 { return p.cpu.Seconds() }))
-	memory := stats.Median(each(got[0], func(p *process) float64 { return float64(p.peak) }))
+	walls := each(got[0], func(c cost) float64 { return c.wall })
+	cpu := stats.Median(each(got[0], func(c cost) float64 { return c.cpu }))
+	memory := stats.Median(each(got[0], func(c cost) float64 { return c.peak }))
 	t.add(len(walls), name+": time in s", fmt.Sprintf("%s, %.2f s of CPU time", spread("%.2f", walls), cpu),
 		"≤ "+wall.String(), stats.Median(walls) <= wall.Seconds())
 	if what := name + ": greatest resident memory"; peak > 0 {

@@ -56,6 +56,9 @@ func s3Store(address, access, secret string) string {
 	return fmt.Sprintf(`<storage type="s3" config="endpoint=%s;accesskey=%s;secretkey=%s"/>`, address, access, secret)
 }
 
+// nullStore is the store of a null server, which takes any keys.
+func nullStore(address string) string { return s3Store(address, "bench", "benchbench") }
+
 // load is a workload of objectWorkers; the first second is not counted.
 func (e *env) load(store, prepared, operations string, length time.Duration) objectLoad {
 	return objectLoad{store: store, prepared: prepared, operations: operations, workers: objectWorkers,

@@ -88,7 +88,7 @@ func objectMemory(ctx context.Context, e *env, t *table) (err error) {
 		return err
 	}
 	defer func() { warn(stop()) }()
-	l := e.load(s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(get4K, 80)+fmt.Sprintf(put4K, 20),
+	l := e.load(nullStore(address), "", fmt.Sprintf(get4K, 80)+fmt.Sprintf(put4K, 20),
 		pick(e, 10*time.Minute, time.Minute))
 	return e.objectRun(ctx, l, func(p *process, b *bundle.Bundle) error {
 		_, read, err := figuresOf(b, "read")
@@ -96,7 +96,7 @@ func objectMemory(ctx context.Context, e *env, t *table) (err error) {
 			return fmt.Errorf("the client was watched %d times: %w", len(p.usages), err)
 		}
 		rss := each(p.usages, rssOf)
-		peak := most(p.usages, rssOf)
+		peak := p.peak()
 		t.add(len(rss), "resident memory at most; without pages of files, such as the program", mb(peak)+"; "+
 			mb(most(p.usages, ownOf)), "≤ "+mb(objectWorking), peak <= objectWorking)
 		steady := rss[len(rss)/20 : len(rss)*19/20] // without start and end

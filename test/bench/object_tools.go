@@ -39,7 +39,7 @@ var ours = tool{"CNSBench", func(ctx context.Context, e *env, address, method st
 	if method == methodPut {
 		operation = put4K
 	}
-	c, dir, err := e.objectCommand(ctx, e.load(s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(operation, 100),
+	c, dir, err := e.objectCommand(ctx, e.load(nullStore(address), "", fmt.Sprintf(operation, 100),
 		length))
 	return c, func() { warn(os.RemoveAll(dir)) }, err
 }}

@@ -148,7 +148,7 @@ func (e *env) open(ctx context.Context, l objectLoad, metric string, do func(ser
 	}
 	stopped := sync.OnceValue(stop)
 	defer func() { warn(stopped()) }()
-	l.store = s3Store(address, "bench", "bench")
+	l.store = nullStore(address)
 	return e.objectRun(ctx, l, func(_ *process, b *bundle.Bundle) error {
 		if err := stopped(); err != nil { // it writes its log in the end
 			return err

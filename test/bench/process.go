@@ -31,7 +31,6 @@ type process struct {
 	began  time.Time
 	wall   time.Duration
 	cpu    time.Duration // with its children
-	peak   int64         // bytes: the greatest resident memory
 	usages []usage       // twenty per second, without its children; none of a process that was too short
 	output []byte        // what it wrote
 	code   int           // its exit code
@@ -62,9 +61,8 @@ func execute(cmd *exec.Cmd, look func(*usage)) (*process, error) {
 		select {
 		case err := <-ended:
 			p.wall, p.output = time.Since(p.began), output.Bytes()
-			state := cmd.ProcessState
-			p.cpu, p.code = state.UserTime()+state.SystemTime(), state.ExitCode()
-			p.peak = state.SysUsage().(*syscall.Rusage).Maxrss * 1024 // Linux counts KiB
+			p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			p.code = cmd.ProcessState.ExitCode()
 			if err != nil {
 				err = fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, lastLines(output.String()+problems.String(), 6))
 			}
@@ -128,6 +126,15 @@ func (p *process) between(from, to time.Time) (inside []usage) {
 		}
 	}
 	return inside
+}
+
+// peak is the greatest resident memory that was seen, in bytes. That of getrusage(2) may be this program's, from before
+// the process executed its own.
+func (p *process) peak() (most float64) {
+	for _, u := range p.usages {
+		most = max(most, rssOf(u))
+	}
+	return most
 }
 
 func rssOf(u usage) float64 { return float64(u.rss) }

@@ -35,7 +35,7 @@ func compareRows(ctx context.Context, e *env, t *table) error {
 			return err
 		}
 		t.info(1, fmt.Sprintf("%s of %d rows", args[0], rows), "%.1f s of CPU time, at most %s, %.0f B per row",
-			p.cpu.Seconds(), mb(p.peak), float64(p.peak)/float64(rows))
+			p.cpu.Seconds(), mb(p.peak()), p.peak()/float64(rows))
 	}
 	return nil
 }
