@@ -48,6 +48,7 @@ type streams struct {
 	out, err io.Writer
 	terminal func() bool // says whether in is one; nil: detect
 	maxSize  size
+	stdin    []byte // what readFiles has read of in: each trial of a study reads its files
 }
 
 // maxFile limits a Benchmark's file.
@@ -63,7 +64,10 @@ func readFiles(s *streams, names []string) ([]plan.File, error) {
 		switch {
 		case name == "-":
 			f.Name = "<stdin>"
-			f.Data, err = readAll(f.Name, s.in)
+			if s.stdin == nil {
+				s.stdin, err = readAll(f.Name, s.in)
+			}
+			f.Data = s.stdin
 		case isSuite:
 			f.Data, err = readSuite(suite)
 		default:

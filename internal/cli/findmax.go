@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -58,8 +57,6 @@ func (f *findFlags) check(run *runFlags, files []string) error {
 		return errors.New("an object workload is searched by cnsbench object run --find-max")
 	case run.Keep:
 		return errors.New("--keep and --find-max exclude each other: each step starts with fresh volumes")
-	case slices.Contains(files, "-"):
-		return errors.New("--find-max reads its file for each step: want a file, not the standard input")
 	case f.From < 0 || f.Least < 0 || f.Window < 0:
 		return errors.New("--find-from, --find-least and --window cannot be negative")
 	}

@@ -124,9 +124,6 @@ func (f *scorecardFlags) execute(ctx context.Context, s *streams, files []string
 	if err := f.check(); err != nil {
 		return err
 	}
-	if slices.Contains(files, "-") {
-		return errors.New("a file is read for each run: want a file, not the standard input")
-	}
 	x := &scoring{trialRunner: newTrialRunner(s, &f.study, nil), flags: f, files: files,
 		list: scorecard.Trials(f.options), card: scorecard.Card{Format: scorecard.Format, Engine: f.study.run.Engine}}
 	temporary, err := os.MkdirTemp("", "cnsbench-scorecard-")

@@ -169,6 +169,9 @@ func recordedFiles(dir string, names []string) error {
 		if strings.HasPrefix(name, suitePrefix) {
 			continue
 		}
+		if name == "-" {
+			return fmt.Errorf("%s: the study was begun from the standard input: name its FILE", dir)
+		}
 		if fi, err := os.Stat(name); err != nil {
 			return fmt.Errorf("%s: %w", dir, err)
 		} else if !fi.Mode().IsRegular() {

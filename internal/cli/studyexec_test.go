@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,18 @@ func TestHalfWidthText(t *testing.T) {
 	}{{0.0512, "± 5.12 %"}, {9.99, "± 999 %"}, {27.4e6, "> ± 999 %"}} {
 		if got := halfWidthText(&tt.share); got != tt.want {
 			t.Errorf("%g: %q, want %q", tt.share, got, tt.want)
+		}
+	}
+}
+
+// TestStandardInputOfTrials checks that each trial of a study has the text of the standard input.
+func TestStandardInputOfTrials(t *testing.T) {
+	const text = "kind: Benchmark\n"
+	s := &streams{in: strings.NewReader(text), out: io.Discard, err: io.Discard}
+	for trial := range 2 {
+		files, err := readFiles(s, []string{"-"})
+		if err != nil || len(files) != 1 || string(files[0].Data) != text {
+			t.Errorf("trial %d: %q, %v, want %q", trial, files, err, text)
 		}
 	}
 }

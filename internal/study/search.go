@@ -186,12 +186,15 @@ func (f *searching) begin() (err error) {
 		return fmt.Errorf("%s is not a search of the highest rate", f.dir.Path)
 	}
 	if f.program, err = s.compile(nil); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", f.dir.Path, err)
 	}
 	f.pure = search.Search{From: s.From, Least: s.Least, Most: s.Most, Resolution: s.Resolution}
 	f.hasBase = !slices.ContainsFunc(f.program.Queries(), func(q expr.Query) bool { return q.Baseline })
 	f.result = summary.FindMax{Stage: s.Action, Condition: s.Condition, Runs: true, Steps: []summary.FindStep{}}
-	return f.pure.Check()
+	if err := f.pure.Check(); err != nil {
+		return fmt.Errorf("%s: %w", f.dir.Path, err)
+	}
+	return nil
 }
 
 // next is the rate of the next step; 0 of the baseline.

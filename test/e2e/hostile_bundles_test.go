@@ -385,7 +385,7 @@ func (a *attacked) shows(t *testing.T, line string, r result) {
 		a.shown.Add(1)
 	}
 	markdown, table := strings.Contains(line, "markdown"), strings.Contains(line, "csv")
-	html := strings.Contains(line, "report") && !markdown
+	html := (strings.Contains(line, "report") || line == "show-in-bounds study DIR") && !markdown
 	for where, text := range map[string]string{"stdout": r.stdout, "stderr": r.stderr} {
 		problem := func(what string, at int) {
 			t.Errorf("%s (%d): %s on %s: %q", line, r.code, what, where, text[max(0, at-100):min(len(text), at+60)])

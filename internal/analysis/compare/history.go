@@ -114,8 +114,9 @@ func (s *study) history(metric int, c *context) (h History, values []float64, ru
 		var x *float64
 		if cell, ok := c.cells[level]; ok {
 			if of := known(s.table.Series[key{Metric: metric, Cell: cell}]); len(of) > 0 {
-				x = number(stats.Median(of))
-				values, runs = append(values, *x), append(runs, level)
+				if x = number(stats.Median(of)); x != nil {
+					values, runs = append(values, *x), append(runs, level)
+				}
 			}
 		}
 		h.Values, h.Runs = append(h.Values, x), append(h.Runs, level)

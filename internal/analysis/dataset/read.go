@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func (d *Data) readAllButSeries() error {
 		}
 	}
 	slices.SortStableFunc(d.Slices, func(a, b bundle.HistogramSlice) int { return cmp.Compare(a.From, b.From) })
-	if d.Scalars, err = collect(b.Scalars()); err != nil {
+	if err = d.readScalars(); err != nil {
 		return err
 	}
 	if d.Machines, err = collect(b.Machines()); err != nil {
@@ -109,6 +110,19 @@ func (d *Data) readSpec() error {
 		return fmt.Errorf("read spec of run.json: %w", err)
 	}
 	return nil
+}
+
+// greatest bounds the figures of a file, so that sums of them in other units are finite.
+const greatest = 1e100
+
+func (d *Data) readScalars() (err error) {
+	d.Scalars, err = collect(d.Bundle.Scalars())
+	for _, x := range d.Scalars {
+		if math.Abs(x.Value) > greatest {
+			return fmt.Errorf("series/scalars.jsonl: %s of %s is %g: want at most %g", x.Metric, x.Instance, x.Value, greatest)
+		}
+	}
+	return err
 }
 
 func collect[T any](seq iter.Seq2[T, error]) ([]T, error) {
