@@ -163,7 +163,8 @@ func (f *addFlags) continued(cmd *cobra.Command, there *study.Dir, args []string
 	return commandOf(cmd, args[1:])
 }
 
-// recordedFiles checks the files that a study recorded, which may be somebody else's: reading a named pipe would not end.
+// recordedFiles checks the files that a study recorded, which may be somebody else's: reading a named pipe would not
+// end.
 func recordedFiles(dir string, names []string) error {
 	for _, name := range names {
 		if strings.HasPrefix(name, suitePrefix) {
